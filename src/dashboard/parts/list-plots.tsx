@@ -67,8 +67,8 @@ function Rows({ nights, days }: PlotProps) {
   const known = nights.flatMap(({ records, ...night }) => (records === null ? [] : [{ ...night, records }]));
   const [newest] = known;
   if (!newest) return <Plot days={days} name="Rows" summary="no night has counted them yet" legend={[]} marks={[]} />;
-  const counts = known.map(({ records }) => records);
-  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  const rowCounts = known.map(({ records }) => records);
+  const [least, most] = [Math.min(...rowCounts), Math.max(...rowCounts)];
   const y = (records: number) =>
     most === least ? HEIGHT / 2 : HEIGHT - MARGIN - ((records - least) / (most - least)) * (HEIGHT - 2 * MARGIN);
   const points = known
