@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { mayAct } from '../../api/plumbing/caller.js';
 import type { ApiCall } from '../../api/plumbing/in-process-api.js';
-import { ACTIONS, type Action, type ActionName } from './actions.js';
+import { ACTIONS, type Action, type ActionName, roleFor } from './actions.js';
 import { useAddress, useView } from './view.js';
 
 interface ActionFormProps {
@@ -17,10 +17,11 @@ interface ActionFormProps {
 
 /** The button of an action, shown only to people who may do it. */
 export function ActionForm({ name, fields, back, describedBy, label, children }: ActionFormProps) {
-  const { viewer, address: here } = useView();
+  const { address: here } = useView();
+  const may = useMay();
   const address = useAddress();
   const action: Action = ACTIONS[name];
-  if (!viewer || !mayAct(viewer.caller, action.role)) return null;
+  if (!may(name)) return null;
   return (
     <form class="action" method="post" action={address(`/act/${name}`)}>
       <FormFields fields={{ ...fields, back: back ?? here.split('?')[0]! }} />
@@ -46,7 +47,7 @@ export function FormFields({ fields }: { readonly fields: Readonly<Record<string
 
 export function useMay(): (name: ActionName) => boolean {
   const { viewer } = useView();
-  return (name) => viewer !== undefined && mayAct(viewer.caller, ACTIONS[name].role);
+  return (name) => viewer !== undefined && mayAct(viewer.caller, roleFor(name));
 }
 
 export interface Command {

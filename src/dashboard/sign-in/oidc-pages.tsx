@@ -62,18 +62,32 @@ export function refusedPage(
 ): PageContent {
   const { status, title, text } = REFUSALS[refusal];
   const body = (
-    <div class="sign-in card">
-      <h1>{title}</h1>
+    <>
       <p role="alert">You are not signed in. {text(host)}</p>
       {reason !== undefined && (
         <p class="hint">
           Reason: <code>{reason}</code>
         </p>
       )}
-      <WaysIn host={host} />
+    </>
+  );
+  return pageWithWaysIn({ title, status, body }, host);
+}
+
+function pageWithWaysIn({ title, status, body }: Required<PageContent>, host: string): PageContent {
+  const card = (
+    <div class="sign-in card">
+      <h1>{title}</h1>
+      {body}
+      <p>
+        <OidcLink host={host} />
+      </p>
+      <p>
+        <Link to="/login">Sign in with a token</Link>
+      </p>
     </div>
   );
-  return { title, status, body };
+  return { title, status, body: card };
 }
 
 interface WithoutRole {
@@ -88,8 +102,7 @@ const MOST_VALUES = 20;
 /** The page for a person whom the issuer knows, but who has no role. */
 export function noRolePage({ host, name, claim, values }: WithoutRole): PageContent {
   const body = (
-    <div class="sign-in card">
-      <h1>You have no role here</h1>
+    <>
       <p role="alert">
         {host} knows you as <strong>{name}</strong>, but its claims give you no role in Muster. Ask an operator of Muster for a
         role, and show them this page.
@@ -109,26 +122,20 @@ export function noRolePage({ host, name, claim, values }: WithoutRole): PageCont
           ))}
         </ul>
       )}
-      <WaysIn host={host} />
-    </div>
+    </>
   );
-  return { title: 'You have no role here', status: 403, body };
+  return pageWithWaysIn({ title: 'You have no role here', status: 403, body }, host);
 }
 
 /** The page after signing out if the issuer has no sign-out page. */
 export function signOutThereYourselfPage(host: string): PageContent {
-  const title = 'Sign out there too';
   const body = (
-    <div class="sign-in card">
-      <h1>{title}</h1>
-      <p>
-        You are signed out of Muster. {host} has no sign-out page that Muster could open: sign out there yourself, or close the
-        browser.
-      </p>
-      <WaysIn host={host} />
-    </div>
+    <p>
+      You are signed out of Muster. {host} has no sign-out page that Muster could open: sign out there yourself, or close the
+      browser.
+    </p>
   );
-  return { title, body };
+  return pageWithWaysIn({ title: 'Sign out there too', status: 200, body }, host);
 }
 
 /**
@@ -142,18 +149,5 @@ export function OidcLink({ host, next = '/' }: { readonly host: string; readonly
     <a class="button" href={`${publicUrl}/login/oidc${query}`}>
       Sign in with {host}
     </a>
-  );
-}
-
-function WaysIn({ host }: { readonly host: string }) {
-  return (
-    <>
-      <p>
-        <OidcLink host={host} />
-      </p>
-      <p>
-        <Link to="/login">Sign in with a token</Link>
-      </p>
-    </>
   );
 }
