@@ -8,7 +8,6 @@ import { type AdminClient, openAdminClient } from './admin-client.js';
 import { companyOption, environmentOption, type ListOptions, limitOption, operatorCommand } from './operator-command.js';
 
 interface CertificatesOptions extends ListOptions {
-  readonly resource?: string;
   readonly output?: string;
 }
 

@@ -18,7 +18,6 @@ import {
 
 interface CompanyListOptions extends ListOptions {
   readonly search?: string;
-  readonly resource?: string;
   readonly state?: string;
   readonly sort?: 'worst';
 }

@@ -35,10 +35,9 @@ async function linksForAll(client: AdminClient, environment: string | undefined)
   const links: ReauthorizationLinkModel[] = [];
   let cursor: string | null | undefined;
   do {
-    const body = { environment, ...(cursor && { cursor }) };
-    const page = await client.post<{ data: ReauthorizationLinkModel[]; next_cursor: string | null }>(
+    const page: { data: ReauthorizationLinkModel[]; next_cursor: string | null } = await client.post(
       '/api/connect-links/reauthorization',
-      body,
+      { environment, cursor },
     );
     links.push(...page.data);
     cursor = page.next_cursor;

@@ -1,12 +1,7 @@
 import type { Command } from 'commander';
 import type { DiffItemModel, DiffModel } from '../../api/runs/run-diff.js';
 import { openAdminClient } from './admin-client.js';
-import { limitOption, type OperatorOptions, operatorCommand } from './operator-command.js';
-
-interface DiffOptions extends OperatorOptions {
-  readonly resource?: string;
-  readonly limit?: number;
-}
+import { type ListOptions, limitOption, operatorCommand } from './operator-command.js';
 
 export function registerDiff(program: Command): void {
   operatorCommand(program, 'diff', 'show what changed in a list between two runs, member by member')
@@ -14,7 +9,7 @@ export function registerDiff(program: Command): void {
     .argument('[against]', 'id of an earlier run (default: the previous run that walked the list)')
     .option('--resource <name>', 'the list; optional if the run has one')
     .addOption(limitOption(1_000_000))
-    .action(async (run: string, against: string | undefined, { resource, limit = Infinity, json, ...options }: DiffOptions) => {
+    .action(async (run: string, against: string | undefined, { resource, limit = Infinity, json, ...options }: ListOptions) => {
       const client = openAdminClient(options);
       const path = `/api/runs/${encodeURIComponent(run)}/diff`;
       let left = limit;

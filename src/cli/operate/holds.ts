@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type ApprovedHoldsModel, Hold } from '../../api/runs/holds.js';
 import type { Environment } from '../../core/company.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
-import { openAdminClient } from './admin-client.js';
+import { type AdminClient, openAdminClient } from './admin-client.js';
 import {
   askingFirst,
   companyOption,
@@ -46,11 +46,7 @@ export function registerHolds(program: Command): void {
     .option('--reason <text>', 'the reason, for the audit')
     .action(async ({ environment, reason, yes, ...options }: ApproveGrantsOptions) => {
       await confirm(`Mark all rows in ${environment} deleted that the new grants do not show?`, yes, 'Nothing was approved.');
-      print(
-        [await approveGrants({ environment, ...options, ...(reason !== undefined && { reason }) })],
-        COLUMNS_OF_APPROVAL,
-        options,
-      );
+      print([await approveGrants(openAdminClient(options), { environment, reason })], COLUMNS_OF_APPROVAL, options);
     });
 }
 
@@ -62,12 +58,13 @@ interface ApproveGrantsOptions extends DecisionOptions {
 type Approval = Pick<ApprovedHoldsModel, 'approved' | 'not_approved'>;
 
 /** Approves all of them, in as many calls as needed. */
-async function approveGrants({ environment, reason, ...options }: ApproveGrantsOptions): Promise<Approval> {
-  const client = openAdminClient(options);
-  const body = { environment, cause: 'grant', ...(reason !== undefined && { reason }) };
+async function approveGrants(
+  client: AdminClient,
+  body: { readonly environment: Environment; readonly reason: string | undefined },
+): Promise<Approval> {
   const sum = { approved: 0, not_approved: 0 };
   for (let cursor: string | null | undefined; cursor !== null; ) {
-    const page: ApprovedHoldsModel = await client.post('/api/holds/approve', { ...body, ...(cursor && { cursor }) });
+    const page: ApprovedHoldsModel = await client.post('/api/holds/approve', { ...body, cause: 'grant', cursor });
     sum.approved += page.approved;
     sum.not_approved += page.not_approved;
     cursor = page.next_cursor;

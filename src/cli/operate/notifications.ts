@@ -29,8 +29,7 @@ export function registerNotifications(program: Command): void {
   operatorCommand(notifications, 'redeliver-all', 'send all undelivered notifications once more')
     .addOption(environmentOption())
     .action(async ({ environment, ...options }: ListOptions) => {
-      const body = environment === undefined ? {} : { environment };
-      const redelivered = await openAdminClient(options).post<RedeliveredModel>('/api/notifications/redeliver', body);
+      const redelivered = await openAdminClient(options).post<RedeliveredModel>('/api/notifications/redeliver', { environment });
       print([redelivered], { 'SENT AGAIN': ({ queued }) => String(queued) }, options);
     });
   operatorCommand(notifications, 'test', 'send a test to the webhook; the list shows its outcome')

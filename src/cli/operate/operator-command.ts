@@ -20,6 +20,7 @@ export interface CompanyOptions extends OperatorOptions {
 export interface ListOptions extends OperatorOptions, Partial<CompanyOptions> {
   readonly status?: string;
   readonly type?: string;
+  readonly resource?: string;
   readonly limit?: number;
 }
 

@@ -4,10 +4,6 @@ import { COMPANY, type Columns, members, print } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { companyOption, environmentOption, type ListOptions, limitOption, operatorCommand } from './operator-command.js';
 
-interface RejectedOptions extends ListOptions {
-  readonly resource?: string;
-}
-
 export function registerRejected(program: Command): void {
   operatorCommand(program, 'rejected', 'list records that the newest walk of each list rejected')
     .addOption(environmentOption())
@@ -15,7 +11,7 @@ export function registerRejected(program: Command): void {
     .addOption(new Option('--resource <resource>', 'only records of this list'))
     .addOption(limitOption(500, 20))
     .addHelpText('after', '\nWith --json each record has its text as received, which may hold personal data.')
-    .action(async ({ json, url, company, ...query }: RejectedOptions) => {
+    .action(async ({ json, url, company, ...query }: ListOptions) => {
       const filter = { company_id: company, ...query };
       print(await openAdminClient({ url }).list<RejectedRecordModel>('/api/rejected', filter), COLUMNS, { json });
     });

@@ -1,13 +1,8 @@
 import type { Command } from 'commander';
 import type { ReleasedModel } from '../../api/companies/held-tokens.js';
-import type { Environment } from '../../core/company.js';
 import { print } from '../table.js';
 import { openAdminClient } from './admin-client.js';
-import { environmentOption, type OperatorOptions, operatorCommand } from './operator-command.js';
-
-interface ReleaseOptions extends OperatorOptions {
-  readonly environment?: Environment;
-}
+import { environmentOption, type ListOptions, operatorCommand } from './operator-command.js';
 
 export function registerReleaseTokens(program: Command): void {
   operatorCommand(
@@ -16,9 +11,8 @@ export function registerReleaseTokens(program: Command): void {
     'refresh the tokens again that Muster holds because the service refused others (issue tokens_held)',
   )
     .addOption(environmentOption())
-    .action(async ({ environment, ...options }: ReleaseOptions) => {
-      const body = environment === undefined ? {} : { environment };
-      const { released } = await openAdminClient(options).post<ReleasedModel>('/api/held-tokens/release', body);
+    .action(async ({ environment, ...options }: ListOptions) => {
+      const { released } = await openAdminClient(options).post<ReleasedModel>('/api/held-tokens/release', { environment });
       const rows = released.map((name) => ({ environment: name }));
       print(rows, { 'RELEASED IN': (row) => row.environment }, options);
     });

@@ -14,8 +14,7 @@ export function registerSchema(program: Command): void {
   operatorCommand(schema, 'rebuild', 'have a worker count values and misfits in the mirror; names and types stay')
     .argument('[resource]', 'only columns of this list')
     .action(async (resource: string | undefined, options: OperatorOptions) => {
-      const body = { ...(resource && { resource }) };
-      const { resources } = await openAdminClient(options).post<RebuildModel>('/api/schema/rebuild', body);
+      const { resources } = await openAdminClient(options).post<RebuildModel>('/api/schema/rebuild', { resource });
       const rows = resources.map((name) => ({ resource: name }));
       print(rows, members('resource'), options);
     });

@@ -31,7 +31,7 @@ export function registerTokens(program: Command): void {
     )
     .addHelpText('after', '\nUse it like the admin token: MUSTER_ADMIN_TOKEN=muster_… muster status')
     .action(async (name: string, { role, expires, ...options }: AddOptions) => {
-      const body = { name, role, ...(expires !== undefined && { expires_at: expires }) };
+      const body = { name, role, expires_at: expires };
       const created = await openAdminClient(options).post<z.output<typeof CreatedToken>>('/api/tokens', body);
       console.log(options.json ? JSON.stringify(created) : created.token);
       // Standard output has only the token, ready for a file or a script.

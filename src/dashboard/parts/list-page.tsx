@@ -34,7 +34,7 @@ interface ListPageParts<Row> {
   /** The filters of an address that names none of these. */
   readonly defaults?: Filters;
   readonly lead?: ComponentChildren;
-  /** What stands above the filters. Default: the title and the lead. */
+  /** The heading above the filters. Default: the title and the lead. */
   readonly Head?: () => JSX.Element;
   /** The accessible name of the part with the items. */
   readonly label: string;
