@@ -1,7 +1,6 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
-import type { Environment } from '../core/company.js';
 import type { Fault } from '../core/errors.js';
-import type { ProviderSettings } from '../core/provider-settings.js';
+import type { ByEnvironment, ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import { needsKey } from '../privacy/rules.js';
 import type { ExportSettings } from '../warehouse/export/export-settings.js';
@@ -11,8 +10,13 @@ import { helpOf } from './settings.js';
 /** The settings that a catalogue may need. */
 interface Settings {
   readonly privacyKey?: Secret;
-  readonly providers: Partial<Record<Environment, ProviderSettings>>;
-  readonly exports?: ExportSettings;
+  readonly providers: ByEnvironment<ProviderSettings>;
+  readonly exports?: Pick<ExportSettings, 'resources'>;
+}
+
+/** The faults for settings that the catalogue needs and that are missing, and for exported resources that it does not have. */
+export function faultsWith(settings: Settings, catalogue: Catalogue): Fault[] {
+  return [...missingFor(settings, catalogue), ...unknownResources(settings, catalogue)];
 }
 
 /** The faults for settings that the catalogue needs and that are missing. */
@@ -28,7 +32,7 @@ function missingPrivacyKey({ privacyKey }: Settings, { endpoints }: Catalogue): 
 }
 
 /** The faults for resources of EXPORT_RESOURCES that the catalogue does not have. */
-export function unknownResources({ exports }: Settings, { get, endpoints }: Catalogue): Fault[] {
+function unknownResources({ exports }: Settings, { get, endpoints }: Catalogue): Fault[] {
   const known = endpoints.map(({ resource }) => resource).join(', ');
   const { example } = helpOf('EXPORT_RESOURCES');
   const problem = (n: number) => `entry ${n + 1} is not in the catalogue, which has ${known}`;

@@ -1,82 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { loadCatalogue } from '../catalogue/load-catalogue.js';
-import { ENVIRONMENTS, type Environment } from '../core/company.js';
+import type { Environment } from '../core/company.js';
 import { type Fault, FaultsError } from '../core/errors.js';
 import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
-import type { EncryptionKey, Secret } from '../core/secret.js';
-import type { ShownSetting } from '../dashboard/pages/settings-page.js';
 import { type OidcSettings, signInCallback } from '../dashboard/sign-in/oidc-settings.js';
 import { Proxies } from '../http/proxy/proxies.js';
-import type { LogFormat } from '../observability/logger.js';
 import { registerPasswordOf, registerSecret } from '../observability/secret-registry.js';
-import type { ExportSettings } from '../warehouse/export/export-settings.js';
-import { missingFor, unknownResources } from './catalogue-needs.js';
+import { faultsWith } from './catalogue-needs.js';
 import { readBases } from './further-bases.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
-import { showSettings } from './shown-settings.js';
-import { fileOf, textOf } from './variables.js';
+import { fileOf, showSettings, textOf } from './shown-settings.js';
 
-export interface Config {
-  /** Folder for everything outside the database: embedded server, generated keys and token. */
-  readonly home: string;
-  readonly installation?: string;
-  /** Path of a file. */
-  readonly tokenJournal?: string;
-  /** Unset: an embedded PostgreSQL under `home`. */
-  readonly databaseUrl?: string;
-  /** Unset: BullMQ's PostgreSQL backend. */
-  readonly redisUrl?: string;
-  readonly host: string;
-  readonly port: number;
-  readonly publicUrl: URL;
-  /** Unset: generated under `home`. */
-  readonly adminToken?: Secret;
-  /** Bearer token for scrapers. Unset: anyone may scrape. */
-  readonly metricsToken?: Secret;
-  /** The first encrypts, all decrypt. Unset, which is allowed only with the embedded database: generated under `home`. */
-  readonly encryptionKeys?: readonly EncryptionKey[];
-  /** Base64 of 32 bytes. May be unset only if the catalogue has no `hash` rules. */
-  readonly privacyKey?: Secret;
-  /** Base64 of the 32 bytes of an Ed25519 key. Unset: derived from the first encryption key. */
-  readonly signingKey?: Secret;
-  /** Unset: people sign in to the control room with tokens only. */
-  readonly oidc?: OidcSettings;
-  readonly providers: Partial<Record<Environment, ProviderSettings>>;
-  readonly cataloguePath?: string;
-  readonly schedule: { readonly cron: string; readonly timezone: string; readonly spreadMinutes: number };
-  /** Share of the companies that is verified each night. Unset: none. */
-  readonly verifySharePerNight?: number;
-  /** A list is late this many hours after its last proof. */
-  readonly staleAfterHours: number;
-  readonly refreshMarginSeconds?: number;
-  /** Port that answers probes. Unset: none. */
-  readonly probePort?: number;
-  /** Requested once a minute while all is well. */
-  readonly heartbeatUrl?: URL;
-  /** Receives notifications. Unset: none are sent. */
-  readonly webhook?: { readonly url: URL; readonly secret: Secret };
-  /** Companies that one worker walks concurrently. */
-  readonly workerConcurrency: number;
-  /** Longest silence of the service within one request. */
-  readonly requestTimeoutSeconds: number;
-  /** Memory of one worker for responses of the service. Unset: derived from the memory of the process. */
-  readonly answerMemoryBytes?: number;
-  /** Unset: nights are not exported. */
-  readonly exports?: ExportSettings;
-  /** Proxies for all outgoing HTTP requests. */
-  readonly proxies: Proxies;
-  readonly changeRetentionDays?: number;
-  readonly runRetentionDays: number;
-  readonly auditRetentionDays: number;
-  readonly quarantineRetentionDays: number;
-  readonly logLevel: string;
-  /** All settings, for people to read. */
-  readonly shown: readonly ShownSetting[];
-  readonly logFormat: LogFormat;
-}
+/** The settings of a process. A member that is absent is unset; docs/configuration.md says what then applies. */
+export type Config = ReturnType<typeof readConfig>['config'];
 
 /**
  * Reads the settings; an empty variable counts as unset. Throws FaultsError `invalid_configuration` with every fault but without any
@@ -95,11 +34,12 @@ function requireNone(faults: readonly Fault[]): void {
 }
 
 /** The settings with all their faults. A wrong setting counts as unset, so that the others can still be examined. */
-export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; readonly faults: readonly Fault[] } {
+export function readConfig(env: NodeJS.ProcessEnv) {
   const faults: Fault[] = [];
   const texts = textsOf(env, faults);
   const wrong = new Set(faults.map(({ where }) => where.replace(/_FILE$/, '')));
   const isSet = (name: SettingName) => wrong.has(name) || texts[name] !== undefined;
+  const isAnySet = (prefix: string) => SETTING_NAMES.some((name) => name.startsWith(`${prefix}_`) && isSet(name));
   const fault = (name: SettingName, problem: string) => faults.push({ where: name, problem, example: helpOf(name).example });
   const missing = (name: SettingName, why: string) => isSet(name) || fault(name, `is missing${why}`);
 
@@ -126,18 +66,22 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
 
   function providerOf(environment: Environment): ProviderSettings | undefined {
     const prefix = environment === 'production' ? 'PRODUCTION' : 'TEST';
-    const redirect = `${prefix}_REDIRECT_URI` as const;
     const needed = [`${prefix}_BASE_URL`, `${prefix}_AUTH_URL`, `${prefix}_CLIENT_ID`, `${prefix}_CLIENT_SECRET`] as const;
-    const optional = [redirect, `${prefix}_SCOPE`, `${prefix}_REQUESTS_PER_SECOND`, `${prefix}_REQUESTS_AT_ONCE`] as const;
+    const optional = [
+      `${prefix}_REDIRECT_URI`,
+      `${prefix}_SCOPE`,
+      `${prefix}_REQUESTS_PER_SECOND`,
+      `${prefix}_REQUESTS_AT_ONCE`,
+    ] as const;
     const { bases, faults: ofBases } = readBases(env, environment);
     faults.push(...ofBases);
     const hasBases = ofBases.length > 0 || Object.keys(bases).length > 0;
-    if (!hasBases && ![...needed, ...optional].some(isSet)) return undefined;
+    if (!hasBases && !isAnySet(prefix)) return undefined;
     for (const name of needed) {
       missing(name, `; the ${environment} environment is configured by ${needed.join(', ')} together, or by none of them`);
     }
     const callback = callbackUrl({ publicUrl });
-    if (!isSafe(callback)) missing(redirect, ', and PUBLIC_URL/oauth/callback, its default, is not https');
+    if (!isSafe(callback)) missing(optional[0], ', and PUBLIC_URL/oauth/callback, its default, is not https');
     const { [needed[0]]: baseUrl, [needed[1]]: authUrl, [needed[2]]: clientId, [needed[3]]: clientSecret } = values;
     if (!baseUrl || !authUrl || !clientId || !clientSecret) return undefined;
     const { [optional[1]]: scope, [optional[2]]: requestsPerSecond, [optional[3]]: maxConcurrentRequests } = values;
@@ -147,7 +91,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
       authUrl,
       clientId,
       clientSecret,
-      redirectUri: values[redirect] ?? callback,
+      redirectUri: values[optional[0]] ?? callback,
       ...present({ scope, requestsPerSecond, maxConcurrentRequests }),
     };
   }
@@ -155,35 +99,34 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
   function oidcOf(): OidcSettings | undefined {
     const needed = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const;
     const roles = ['OIDC_ADMINS', 'OIDC_OPERATORS', 'OIDC_VIEWERS'] as const;
-    if (![...needed, ...roles, 'OIDC_SCOPE', 'OIDC_ROLE_CLAIM', 'OIDC_NAME_CLAIM'].some((name) => isSet(name as SettingName)))
-      return undefined;
+    if (!isAnySet('OIDC')) return undefined;
     for (const name of needed) missing(name, `; people sign in by OpenID Connect with ${needed.join(', ')} together`);
     if (!roles.some(isSet)) fault(roles[0], `is missing, and so are ${roles[1]} and ${roles[2]}: no person could sign in`);
     if (!isSafe(signInCallback(publicUrl)))
       fault('PUBLIC_URL', 'must be https, unless its host is loopback, where people sign in by OpenID Connect');
-    const {
-      OIDC_ISSUER: issuer,
-      OIDC_CLIENT_ID: clientId,
-      OIDC_CLIENT_SECRET: clientSecret,
-      OIDC_NAME_CLAIM: nameClaim,
-    } = values;
+    const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = values;
     if (!issuer || !clientId || !clientSecret) return undefined;
     const { OIDC_ADMINS: admin = [], OIDC_OPERATORS: operator = [], OIDC_VIEWERS: viewer = [] } = values;
-    const { OIDC_SCOPE: scope, OIDC_ROLE_CLAIM: roleClaim } = values;
+    const { OIDC_SCOPE: scope, OIDC_ROLE_CLAIM: roleClaim, OIDC_NAME_CLAIM: nameClaim } = values;
     return { issuer, clientId, clientSecret, scope, roleClaim, roles: { admin, operator, viewer }, ...present({ nameClaim }) };
   }
 
   const { NOTIFY_WEBHOOK_URL: url, NOTIFY_WEBHOOK_SECRET: secret } = values;
   const { EXPORT_TO: to, EXPORT_FORMAT: format = 'parquet', EXPORT_RESOURCES: resources } = values;
   const { EXPORT_REQUIRE_VERIFIED: requiresProofs } = values;
-  const config: Config = {
+  const providers: Partial<Record<Environment, ProviderSettings>> = present({
+    production: providerOf('production'),
+    test: providerOf('test'),
+  });
+  const config = {
+    /** Folder for everything outside the database: embedded server, generated keys and token. */
     home: values.MUSTER_HOME,
     host: values.HOST,
     port: values.PORT,
     publicUrl,
     schedule: { cron: values.SYNC_CRON, timezone: values.SYNC_TIMEZONE, spreadMinutes: values.SYNC_SPREAD_MINUTES },
     staleAfterHours: values.STALE_AFTER_HOURS,
-    providers: present(Object.fromEntries(ENVIRONMENTS.map((environment) => [environment, providerOf(environment)]))),
+    providers,
     workerConcurrency: values.WORKER_CONCURRENCY,
     requestTimeoutSeconds: values.REQUEST_TIMEOUT_SECONDS,
     runRetentionDays: values.RUN_RETENTION_DAYS,
@@ -252,8 +195,7 @@ export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
   try {
     const catalogue = loadCatalogue(config.cataloguePath);
     const isWrong = (name: string) => faults.some(({ where }) => where.replace(/_FILE$/, '') === name);
-    const missing = missingFor(config, catalogue).filter(({ where }) => !isWrong(where));
-    requireNone([...faults, ...missing, ...unknownResources(config, catalogue)]);
+    requireNone([...faults, ...faultsWith(config, catalogue).filter(({ where }) => !isWrong(where))]);
   } catch (error) {
     if (!(error instanceof FaultsError) || error.code !== 'invalid_catalogue' || faults.length === 0) throw error;
     const all = [...faults, ...error.faults];
@@ -268,6 +210,6 @@ function present<T extends object>(members: T): { [Name in keyof T]?: Exclude<T[
 }
 
 /** The address to which the service sends people back, unless a redirect URI is set. */
-export function callbackUrl({ publicUrl }: Pick<Config, 'publicUrl'>): URL {
+export function callbackUrl({ publicUrl }: { readonly publicUrl: URL }): URL {
   return new URL(`${withoutSlash(publicUrl)}/oauth/callback`);
 }

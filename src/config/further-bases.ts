@@ -1,7 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Environment } from '../core/company.js';
 import type { Fault } from '../core/errors.js';
-import type { ProviderSettings } from '../core/provider-settings.js';
+import type { ByEnvironment, ProviderSettings } from '../core/provider-settings.js';
 import { safeUrl } from './setting-values.js';
 
 // This file reads further hosts of the API that share one authorization: PRODUCTION_BASE_URL_<NAME> and TEST_BASE_URL_<NAME>.
@@ -39,7 +39,7 @@ export function readBases(env: NodeJS.ProcessEnv, environment: Environment): { b
 
 /** The faults for bases that the catalogue names and a configured environment does not have. */
 export function missingBases(
-  { providers }: { readonly providers: Partial<Record<Environment, ProviderSettings>> },
+  { providers }: { readonly providers: ByEnvironment<ProviderSettings> },
   { endpoints }: Catalogue,
 ): Fault[] {
   const faults = new Map<string, Fault>();

@@ -18,7 +18,11 @@ function encryptionKeyPath({ home }: Pick<Config, 'home'>): string {
   return join(home, 'encryption-key');
 }
 
-const KEPT_KEY_ID = 'home';
+/** The ring of the key that is kept under `home`. */
+function keptRing(key: Secret): readonly EncryptionKey[] {
+  registerSecret(key.reveal(), { lasting: true });
+  return [{ id: 'home', key }];
+}
 
 /**
  * The admin token of the configuration, or one that is generated at first use and kept under `home`. Warns if other users could read it there.
@@ -38,16 +42,12 @@ export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>, lo
  */
 export async function encryptionKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[]> {
   if (config.encryptionKeys) return config.encryptionKeys;
-  const key = await keptSecret(encryptionKeyPath(config), { generate: () => randomBytes(32).toString('base64') });
-  registerSecret(key.reveal(), { lasting: true });
-  return [{ id: KEPT_KEY_ID, key }];
+  return keptRing(await keptSecret(encryptionKeyPath(config), { generate: () => randomBytes(32).toString('base64') }));
 }
 
 /** Reads the keys without generating one; undefined if none is kept yet. Throws `invalid_configuration` if the file cannot be read. */
 export async function lookAtKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[] | undefined> {
   if (config.encryptionKeys) return config.encryptionKeys;
   const kept = await lookAtSecret(encryptionKeyPath(config));
-  if (!kept) return undefined;
-  registerSecret(kept.secret.reveal(), { lasting: true });
-  return [{ id: KEPT_KEY_ID, key: kept.secret }];
+  return kept && keptRing(kept.secret);
 }

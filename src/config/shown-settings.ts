@@ -1,7 +1,20 @@
 import type { ShownSetting } from '../dashboard/pages/settings-page.js';
 import { baseVariables } from './further-bases.js';
 import { helpOf, SETTING_NAMES, type SettingName } from './settings.js';
-import { fileOf, textOf } from './variables.js';
+
+/** These may be set in either case. Lower case wins if both are set, as in curl and most programs. */
+const IN_LOWER_CASE: ReadonlySet<SettingName> = new Set(['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY']);
+
+/** The trimmed text of the variable; undefined if it is unset or empty. */
+export function textOf(env: NodeJS.ProcessEnv, name: SettingName): string | undefined {
+  const lower = IN_LOWER_CASE.has(name) ? env[name.toLowerCase()]?.trim() : undefined;
+  return lower || env[name]?.trim() || undefined;
+}
+
+/** The file that NAME_FILE names for a secret. */
+export function fileOf(env: NodeJS.ProcessEnv, name: SettingName): string | undefined {
+  return (helpOf(name).secret && env[`${name}_FILE`]?.trim()) || undefined;
+}
 
 /** The settings that are set, with the file of each that comes from one. No value is shown. */
 export function settingSources(
