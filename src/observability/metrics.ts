@@ -21,7 +21,8 @@ interface MetricsDependencies {
   waitingJobs(): Promise<Readonly<Record<string, number>>>;
 }
 
-type StatusCounts = readonly { readonly status: string; readonly count: number }[];
+/** A number with its labels; null if there is none. */
+type Measured = Readonly<Record<string, unknown>> & { readonly count: number | null };
 
 /**
  * The registry of GET /metrics, read again at every scrape. Each metric is one cheap query: its cost grows with the companies at
@@ -33,49 +34,34 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
 
   // Metrics are read one after the other: reading all at once would take every connection from the pool.
   let reading = Promise.resolve();
-  function add(name: string, help: string, labelNames: string[], set: (gauge: Gauge) => Promise<void>): void {
-    async function read(gauge: Gauge): Promise<void> {
+  function add(name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>): void {
+    async function set(gauge: Gauge): Promise<void> {
       gauge.reset();
       if (labelNames.length === 0) gauge.remove(); // without this it would be 0
-      await set(gauge).catch(() => {});
+      for (const { count, ...labels } of await read()) if (count !== null) gauge.set(labels as Record<string, string>, count);
     }
     function collect(this: Gauge): Promise<void> {
-      reading = reading.then(() => read(this));
+      reading = reading.then(() => set(this)).catch(() => {});
       return reading;
     }
     registry.registerMetric(new Gauge({ name, help, labelNames, registers: [], collect }));
   }
 
-  function value(name: string, help: string, read: () => Promise<number | null>): void {
-    add(name, help, [], async (gauge) => {
-      const number = await read();
-      if (number !== null) gauge.set(number);
-    });
-  }
-
-  function byStatus(name: string, help: string, read: () => Promise<StatusCounts>): void {
-    add(name, help, ['status'], async (gauge) => {
-      for (const { status, count } of await read()) gauge.set({ status }, count);
-    });
-  }
-
-  function byEnvironment(name: string, help: string, read: (use: BudgetUse) => number | null): void {
-    add(name, help, ['environment'], async (gauge) => {
-      for (const use of await readBudgetUse(db)) {
-        const number = read(use);
-        if (number !== null) gauge.set({ environment: use.environment }, number);
-      }
-    });
-  }
-
+  const value = (name: string, help: string, read: () => Promise<number | null>) =>
+    add(name, help, [], async () => [{ count: await read() }]);
+  const byEnvironment = (name: string, help: string, read: (use: BudgetUse) => number | null) =>
+    add(name, help, ['environment'], async () =>
+      (await readBudgetUse(db)).map((use) => ({ environment: use.environment, count: read(use) })),
+    );
   /** Counts all companies or lists by an index, however small their table was when the statement was planned. */
   const counted = <T>(read: (tx: Transaction) => Promise<T>) => readByIndex(db, read);
+  const proofs = () => counted((tx) => measureProofs(tx, { resources }));
 
-  byStatus('muster_companies', 'Onboarded companies by status.', () => counted(countCompanies));
-  byStatus('muster_companies_last_run', 'Active companies by the status of the last run that ended.', () =>
+  add('muster_companies', 'Onboarded companies by status.', ['status'], () => counted(countCompanies));
+  add('muster_companies_last_run', 'Active companies by the status of the last run that ended.', ['status'], () =>
     counted(countLastRuns),
   );
-  byStatus('muster_runs', 'Runs that have not ended, by status.', () => countActiveRuns(db.prisma));
+  add('muster_runs', 'Runs that have not ended, by status.', ['status'], () => countActiveRuns(db.prisma));
   value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await counted(countLateTokens)).due);
   value(
     'muster_tokens_overdue',
@@ -85,18 +71,16 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
   value(
     'muster_oldest_verified_seconds',
     "Age of the oldest proof among the catalogue's lists of active companies that were ever proved complete.",
-    async () => (await counted((tx) => measureProofs(tx, { resources }))).oldestSeconds,
+    async () => (await proofs()).oldestSeconds,
   );
   value(
     'muster_lists_unverified',
     "The catalogue's lists of active companies that were never proved complete.",
-    async () => (await counted((tx) => measureProofs(tx, { resources }))).unverified,
+    async () => (await proofs()).unverified,
   );
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
-  add('muster_issues', 'Ongoing issues by cause.', ['severity', 'cause', 'environment'], async (gauge) => {
-    for (const { count, ...labels } of await countIssuesByCause(db.prisma)) gauge.set(labels, count);
-  });
-  byStatus('muster_notifications', 'Notifications that were not delivered, by status.', () => countUndelivered(db.prisma));
+  add('muster_issues', 'Ongoing issues by cause.', ['severity', 'cause', 'environment'], () => countIssuesByCause(db.prisma));
+  add('muster_notifications', 'Notifications that were not delivered, by status.', ['status'], () => countUndelivered(db.prisma));
   byEnvironment('muster_request_limit', 'Requests a second that were found to be the limit.', ({ rate }) => rate);
   byEnvironment('muster_requests_last_minute', 'Requests that left in the last minute.', ({ used }) => used);
   byEnvironment(
@@ -105,14 +89,8 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
     ({ refused }) => refused,
   );
   byEnvironment('muster_requests_waiting', 'Requests that wait for the request budget.', ({ waiting }) => waiting);
-  add(
-    'muster_night_seconds_left',
-    'How long the runs that have not ended still take at their pace.',
-    ['environment'],
-    async (gauge) => {
-      for (const { environment, seconds } of await estimateNight(db.prisma))
-        if (seconds !== null) gauge.set({ environment }, seconds);
-    },
+  add('muster_night_seconds_left', 'How long the runs that have not ended still take at their pace.', ['environment'], async () =>
+    (await estimateNight(db.prisma)).map(({ environment, seconds }) => ({ environment, count: seconds })),
   );
   value(
     'muster_worker_event_loop_delay_seconds',
@@ -120,9 +98,9 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
     () => longestDelay(db.prisma),
   );
   value('muster_workers', 'Workers that live: they have said so in the last 15 seconds.', () => countWorkers(db.prisma));
-  add('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async (gauge) => {
-    for (const [queue, count] of Object.entries(await waitingJobs())) gauge.set({ queue }, count);
-  });
+  add('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async () =>
+    Object.entries(await waitingJobs()).map(([queue, count]) => ({ queue, count })),
+  );
   return registry;
 }
 
