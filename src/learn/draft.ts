@@ -61,31 +61,28 @@ export function draftOf(seen: Seen): Draft | undefined {
     },
     largest,
     isSizeRead,
-    guesses: [
-      ...(id === undefined
-        ? ['No member, and no combination of members, identifies the records: name the id yourself (id: […]).']
-        : []),
-      ...(!paging.chain && !isPlaced && !isToldWhole(view)
-        ? ['Nothing shows that this is the whole list: look up whether it is paged, and with which parameters.']
-        : []),
-      ...(paging.place?.isGuessed
-        ? [
-            `The order changes from one request to the next, so no request shows what ${paging.place.name} does: its meaning is guessed from its name.`,
-          ]
-        : []),
-      ...(view.reference.keys.length < FEW
-        ? ['The list has too few records to show how it is paged: try a company with more.']
-        : []),
-    ],
+    guesses: guessesOf(seen),
   };
 }
 
+function guessesOf({ view, paging: { chain, place } }: Seen): readonly string[] {
+  const guesses: string[] = [];
+  if (view.ids.length === 0)
+    guesses.push('No member, and no combination of members, identifies the records: name the id yourself (id: […]).');
+  if (!chain && !place && !isToldWhole(view))
+    guesses.push('Nothing shows that this is the whole list: look up whether it is paged, and with which parameters.');
+  if (place?.isGuessed)
+    guesses.push(
+      `The order changes from one request to the next, so no request shows what ${place.name} does: its meaning is guessed from its name.`,
+    );
+  if (view.reference.keys.length < FEW)
+    guesses.push('The list has too few records to show how it is paged: try a company with more.');
+  return guesses;
+}
+
 function asWritten(query: ListAddress['query']): Record<string, string | boolean> {
-  const entries = Object.entries(query).map(([name, value]) => [
-    name,
-    value === 'true' ? true : value === 'false' ? false : value,
-  ]);
-  return Object.fromEntries(entries);
+  const written = (value: string) => (value === 'true' || value === 'false' ? value === 'true' : value);
+  return Object.fromEntries(Object.entries(query).map(([name, value]) => [name, written(value)]));
 }
 
 function nextOf({ chain }: FoundPaging): string | undefined {
@@ -93,52 +90,34 @@ function nextOf({ chain }: FoundPaging): string | undefined {
   return chain?.place;
 }
 
-function pagerOf({
-  address,
-  view,
-  paging,
-  cap,
-  total,
-}: Seen): (Pick<Draft, 'isSizeRead' | 'largest'> & { pager: EntryDraft['pager'] }) | undefined {
-  const { chain, place, size, isSizeCut } = paging;
+function pagerOf(seen: Seen): (Pick<Draft, 'isSizeRead' | 'largest'> & { pager: EntryDraft['pager'] }) | undefined {
+  const { view, cap } = seen;
+  const { chain, place, size, isSizeCut } = seen.paging;
   const whole = view.reference.keys.length;
   const isSizeRead = size !== undefined && !isSizeCut;
   const largest = isSizeRead ? (cap?.seen ?? whole) : whole;
   const most = cap && !cap.isCap && cap.seen < cap.asked ? cap.asked : largest;
   const length = isSizeRead ? Math.min(most, USUAL_SIZE) : Math.min(whole, MOST_SIZE);
+  const style = styleOf(seen, isSizeRead ? size.name : undefined);
+  const isWhole = !chain && !place;
+  return style && { isSizeRead, largest: isSizeRead ? most : length, pager: { ...style, size: isWhole ? MOST_SIZE : length } };
+}
+
+/** The style and its parameters; undefined if none fits. */
+function styleOf({ address, view, paging, total }: Seen, sizeName: string | undefined): EntryDraft['pager'] | undefined {
+  const { chain, place, size } = paging;
   const where = { in: address.method === 'GET' ? 'query' : 'body' };
-  const common = { isSizeRead, largest: isSizeRead ? most : length };
-  const sizeName = isSizeRead ? size.name : undefined;
-  if (chain?.kind === 'link') return { ...common, pager: { style: 'next-link', sizeName: sizeName ?? 'none', size: length } };
-  if (chain)
-    return {
-      ...common,
-      pager: { style: 'continuation', ...where, tokenName: chain.name, ...(sizeName && { sizeName }), size: length },
-    };
-  if (place?.counts === 'pages')
-    return {
-      ...common,
-      pager: {
-        style: 'page-number',
-        ...where,
-        pageName: place.name,
-        ...(sizeName && { sizeName }),
-        first: place.first,
-        size: length,
-      },
-    };
+  const sized = sizeName === undefined ? {} : { sizeName };
+  if (chain?.kind === 'link') return { style: 'next-link', sizeName: 'none', ...sized };
+  if (chain) return { style: 'continuation', ...where, tokenName: chain.name, ...sized };
+  if (place?.counts === 'pages') return { style: 'page-number', ...where, pageName: place.name, ...sized, first: place.first };
   if (place) {
-    const isOData = place.name === '$skip' && sizeName === '$top';
     const first = place.first === 1 ? { first: 1 } : {};
-    return isOData
-      ? { ...common, pager: { style: 'odata', ...first, size: length } }
-      : {
-          ...common,
-          pager: { style: 'skip-take', ...where, skipName: place.name, takeName: sizeName ?? 'take', ...first, size: length },
-        };
+    if (place.name === '$skip' && sizeName === '$top') return { style: 'odata', ...first };
+    return { style: 'skip-take', ...where, skipName: place.name, takeName: sizeName ?? 'take', ...first };
   }
   const isWhole = size === undefined && address.method === 'GET' && view.reference.signs.length === 0 && mayBeWhole(view, total);
-  return isWhole ? { ...common, pager: { style: 'next-link', sizeName: 'none', size: MOST_SIZE } } : undefined;
+  return isWhole ? { style: 'next-link', sizeName: 'none' } : undefined;
 }
 
 /** Whether a first page whose size no parameter changes may be the whole list. A count that is usual for pages speaks against it. */

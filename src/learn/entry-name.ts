@@ -16,7 +16,6 @@ export function entryNameOf(path: string): string {
       .replaceAll(/[^a-z\d]+/g, '_')
       .replace(/^_+|_+$/g, '')
       .slice(0, MOST_LENGTH) || 'list';
-  return Array.isArray(endpointOf(name, { method: 'GET', path: '/{company_id}', pager: { style: 'odata', size: 1 } }))
-    ? `${name}_list`
-    : name;
+  const { endpoint } = endpointOf(name, { method: 'GET', path: '/{company_id}', pager: { style: 'odata', size: 1 } });
+  return endpoint ? name : `${name}_list`;
 }

@@ -19,12 +19,15 @@ export interface EntryDraft {
   readonly etag?: 'ignore';
 }
 
-/** The list that an entry describes, or why a catalogue would be refused with it. */
-export function endpointOf(name: string, draft: EntryDraft): Endpoint | readonly Fault[] {
+/** The list that an entry describes, and why a catalogue would be refused with it: then there is none. */
+export function endpointOf(
+  name: string,
+  draft: EntryDraft,
+): { readonly endpoint?: Endpoint | undefined; readonly faults: readonly Fault[] } {
   try {
-    return validateCatalogue({ [name]: draft }, 'the entry that was found').endpoints[0]!;
+    return { endpoint: validateCatalogue({ [name]: draft }, 'the entry that was found').endpoints[0], faults: [] };
   } catch (error) {
-    if (error instanceof FaultsError) return error.faults;
+    if (error instanceof FaultsError) return { faults: error.faults };
     throw error;
   }
 }

@@ -2,7 +2,6 @@ import { plainName } from '../pagers/around.js';
 import type { Draft } from './draft.js';
 import type { FoundPaging } from './find-paging.js';
 import type { Cap } from './find-size.js';
-import type { IdCandidate } from './ids.js';
 import type { Finding } from './learned-list.js';
 import type { ListView } from './list-view.js';
 import type { ListAddress } from './probing.js';
@@ -22,134 +21,103 @@ export interface SeenList {
   readonly etag: TriedEtag;
 }
 
+/** A finding in a sentence, and the requests that showed it; undefined: there is nothing to say. */
+type Said = readonly [says: string, requests: readonly number[]] | undefined;
+
 /** Findings in sentences. They name members and parameters, but no values of records. */
 export function findingsOf(seen: SeenList): readonly Finding[] {
-  return [
-    paging(seen),
-    envelope(seen),
-    total(seen),
-    ids(seen),
-    cap(seen),
-    overlap(seen),
-    order(seen),
-    etag(seen),
-    proof(seen),
-  ].filter((finding): finding is Finding => finding !== undefined);
-}
-
-function paging({ paging: { chain, place, size, isSizeCut }, view }: SeenList): Finding {
-  const sized = size && !isSizeCut ? ` ${size.name} is the size of a page.` : '';
-  const cut =
-    size && isSizeCut
-      ? ` ${size.name} cuts the list itself: no page follows a request with it, so it is not the size of a page.`
-      : '';
-  const requests = size ? [size.page.request] : [];
-  const finding = (says: string, more: readonly number[]): Finding => ({
-    about: 'paging',
-    says: says + sized + cut,
-    requests: [...more, ...requests],
+  const topics = { paging, envelope, total, ids, cap, overlap, order, etag, proof };
+  return Object.entries(topics).flatMap(([about, describe]) => {
+    const [says, requests] = describe(seen) ?? [];
+    return says === undefined || requests === undefined ? [] : [{ about: about as keyof typeof topics, says, requests }];
   });
-  if (chain?.kind === 'link')
-    return finding(`Each page names the address of the next one in ${chain.place ?? 'the Link header'}.`, [
-      view.reference.request,
-    ]);
-  if (chain?.kind === 'token')
-    return finding(`Each page names the next one by a token in ${chain.place}, which ${chain.name} takes.`, [chain.request]);
-  if (chain)
-    return finding(`${chain.name} takes a record's ${chain.member}; the page begins after that record.`, [chain.request]);
-  if (place?.counts === 'pages')
-    return finding(`${place.name} is the number of a page; the first one is ${place.first}.`, place.requests);
-  if (place)
-    return finding(
-      `${place.name} is the position of a page's first record; positions begin with ${place.first}.`,
-      place.requests,
-    );
-  return finding('The whole list came at once, and no known parameter shortens the page.', [view.reference.request]);
 }
 
-function envelope({ view: { dataPath, reference } }: SeenList): Finding {
+function paging({ paging: found, view }: SeenList): Said {
+  const { size, isSizeCut } = found;
+  const [says, requests] = waysOn(found, view);
+  if (!size) return [says, requests];
+  const sized = isSizeCut
+    ? `${size.name} cuts the list itself: no page follows a request with it, so it is not the size of a page.`
+    : `${size.name} is the size of a page.`;
+  return [`${says} ${sized}`, [...requests, size.page.request]];
+}
+
+/** How one page leads to the next. */
+function waysOn({ chain, place }: FoundPaging, { reference }: ListView): NonNullable<Said> {
+  if (chain?.kind === 'link')
+    return [`Each page names the address of the next one in ${chain.place ?? 'the Link header'}.`, [reference.request]];
+  if (chain?.kind === 'token')
+    return [`Each page names the next one by a token in ${chain.place}, which ${chain.name} takes.`, [chain.request]];
+  if (chain) return [`${chain.name} takes a record's ${chain.member}; the page begins after that record.`, [chain.request]];
+  if (place?.counts === 'pages')
+    return [`${place.name} is the number of a page; the first one is ${place.first}.`, place.requests];
+  if (place)
+    return [`${place.name} is the position of a page's first record; positions begin with ${place.first}.`, place.requests];
+  return ['The whole list came at once, and no known parameter shortens the page.', [reference.request]];
+}
+
+function envelope({ view: { dataPath, reference } }: SeenList): Said {
   const says =
     dataPath.length === 0 ? 'The response is the array of records itself.' : `The records are in ${dataPath.join('.')}.`;
-  return { about: 'envelope', says, requests: [reference.request] };
+  return [says, [reference.request]];
 }
 
-function total({ total: place, count, paging: { hasNext }, view }: SeenList): Finding {
-  const requests = [view.reference.request];
-  if (place !== undefined)
-    return {
-      about: 'total',
-      says: `${place} has the total: ${count} at the time, whatever the page size.`,
-      requests,
-    };
+function total({ total: place, count, paging: { hasNext }, view }: SeenList): Said {
   const flag = hasNext === undefined ? '' : ` ${hasNext} says whether another page follows.`;
-  return { about: 'total', says: `The list has no total.${flag}`, requests };
+  const told = place !== undefined && `${place} has the total: ${count} at the time, whatever the page size.`;
+  return [told || `The list has no total.${flag}`, [view.reference.request]];
 }
 
-function ids({ view, rehearsal }: SeenList): Finding {
-  const [first, ...others] = view.ids.map(describeId);
-  if (first === undefined)
-    return {
-      about: 'ids',
-      says: 'No id was found: no member is set and different in every record.',
-      requests: [view.reference.request],
-    };
+function ids({ view: { ids: found, reference }, rehearsal }: SeenList): Said {
+  const [first, ...others] = found.map((each) => [each].flat().join(' with '));
+  if (first === undefined) return ['No id was found: no member is set and different in every record.', [reference.request]];
   const also = others.length > 0 ? ` So are ${others.slice(0, 3).join(', ')}.` : '';
   const rejected = rehearsal.rejected > 0 ? ` ${rehearsal.rejected} records of the rehearsal were rejected.` : '';
-  return {
-    about: 'ids',
-    says: `${first} is set and different in each of the ${Math.max(view.reference.keys.length, rehearsal.records)} records seen.${also}${rejected}`,
-    requests: [view.reference.request, ...rehearsal.requests],
-  };
+  const records = Math.max(reference.keys.length, rehearsal.records);
+  return [
+    `${first} is set and different in each of the ${records} records seen.${also}${rejected}`,
+    [reference.request, ...rehearsal.requests],
+  ];
 }
 
-function describeId(candidate: IdCandidate): string {
-  return typeof candidate === 'string' ? candidate : candidate.join(' with ');
-}
-
-function cap({ cap: found, draft, paging: { size } }: SeenList): Finding | undefined {
-  if (!size || !found)
-    return draft.isSizeRead ? undefined : { about: 'cap', says: "The page size is the service's own.", requests: [] };
+function cap({ cap: found, draft, paging: { size } }: SeenList): Said {
+  if (!size || !found) return draft.isSizeRead ? undefined : ["The page size is the service's own.", []];
   const { seen, asked, isCap, request, refusal } = found;
   const refused = refusal ? ` ${refusal.size} were refused${refusal.says ? ` ("${refusal.says}")` : ''}.` : '';
-  const requests = [...(refusal ? [refusal.request] : []), request];
-  if (isCap)
-    return { about: 'cap', says: `A page has at most ${seen} records, although ${asked} were requested.${refused}`, requests };
-  if (seen === asked)
-    return { about: 'cap', says: `A page of ${asked} records came; no larger page was requested.${refused}`, requests };
-  return { about: 'cap', says: `A request for ${asked} brought the whole list of ${seen}: no cap was seen.${refused}`, requests };
+  const says = isCap
+    ? `A page has at most ${seen} records, although ${asked} were requested.`
+    : seen === asked
+      ? `A page of ${asked} records came; no larger page was requested.`
+      : `A request for ${asked} brought the whole list of ${seen}: no cap was seen.`;
+  return [says + refused, [...(refusal ? [refusal.request] : []), request]];
 }
 
-function overlap({ paging: { place }, rehearsal: { repeats, requests, pages } }: SeenList): Finding | undefined {
+function overlap({ paging: { place }, rehearsal: { repeats, requests, pages } }: SeenList): Said {
   if (pages < 2) return undefined;
-  if (place?.counts === 'records')
-    return repeats > 0
-      ? { about: 'overlap', says: 'Pages that begin one record early bring that record again: they join.', requests }
-      : { about: 'overlap', says: 'No page brought a record of the page before it, although that was requested.', requests };
-  return {
-    about: 'overlap',
-    says: repeats === 0 ? 'No record came on two pages.' : `${repeats} records came on two pages.`,
-    requests,
-  };
+  if (place?.counts !== 'records')
+    return [repeats === 0 ? 'No record came on two pages.' : `${repeats} records came on two pages.`, requests];
+  return repeats > 0
+    ? ['Pages that begin one record early bring that record again: they join.', requests]
+    : ['No page brought a record of the page before it, although that was requested.', requests];
 }
 
-function order({ view }: SeenList): Finding | undefined {
+function order({ view }: SeenList): Said {
   if (view.order === 'unknown') return undefined;
-  const says =
-    view.order === 'same'
-      ? 'The first page came again with the same records in the same order.'
-      : 'The first page came again in another order.';
-  return { about: 'order', says, requests: view.repetitions };
+  return view.order === 'same'
+    ? ['The first page came again with the same records in the same order.', view.repetitions]
+    : ['The first page came again in another order.', view.repetitions];
 }
 
-function etag({ etag: { answer, isFalse, requests } }: SeenList): Finding {
-  if (isFalse) return { about: 'etag', says: 'Pages with different records had the same ETag, so ETags mean nothing.', requests };
-  if (answer === 'none') return { about: 'etag', says: 'Pages have no ETag.', requests };
+function etag({ etag: { answer, isFalse, requests } }: SeenList): Said {
+  if (isFalse) return ['Pages with different records had the same ETag, so ETags mean nothing.', requests];
+  if (answer === 'none') return ['Pages have no ETag.', requests];
   const says = {
     'not-modified': ', and a request with it gets 304',
     'sent-again': ', but a request with it gets the whole page',
     unknown: '',
   }[answer];
-  return { about: 'etag', says: `Each page has an ETag of its own${says}.`, requests };
+  return [`Each page has an ETag of its own${says}.`, requests];
 }
 
 const PROOFS = {
@@ -158,28 +126,22 @@ const PROOFS = {
   none: 'by two passes that agree, since nothing joins its pages',
 } as const;
 
-function proof({ rehearsal, total: place }: SeenList): Finding {
+function proof({ rehearsal, total: place }: SeenList): Said {
   const { pages, records, hasEnded, linkage, requests, failure, doubted, total: told } = rehearsal;
   const walked = `A rehearsal of this entry over ${pages} ${pages === 1 ? 'page' : 'pages'} received ${records} records`;
-  if (pages === 0 && failure === undefined) return { about: 'proof', says: 'The entry was not rehearsed.', requests };
-  if (failure !== undefined) return { about: 'proof', says: `${walked}, and failed: ${failure}`, requests };
-  if (doubted)
-    return {
-      about: 'proof',
-      says: `${walked}, and its end is in doubt (${doubted.doubt}). ${withoutQuotes(doubted.detail ?? '')}`.trim(),
-      requests,
-    };
+  if (failure !== undefined) return [`${walked}, and failed: ${failure}`, requests];
+  if (pages === 0) return ['The entry was not rehearsed.', requests];
+  if (doubted) {
+    // A quoted value may be a page token.
+    const detail = (doubted.detail ?? '').replaceAll(/"[^"]{5,}"/g, '"…"');
+    return [`${walked}, and its end is in doubt (${doubted.doubt}). ${detail}`.trim(), requests];
+  }
   const held =
     place === undefined
       ? '; there is no total to compare with'
       : `, compared with the total${hasEnded && told !== undefined ? ` (${records} of ${told})` : ''}`;
   const end = hasEnded ? ' and saw the end of the list' : ' and did not reach the end of the list';
-  return { about: 'proof', says: `${walked}${end}. A walk can prove the list ${PROOFS[linkage]}${held}.`, requests };
-}
-
-/** A detail without its quoted values, which may be page tokens. */
-function withoutQuotes(detail: string): string {
-  return detail.replaceAll(/"[^"]{5,}"/g, '"…"');
+  return [`${walked}${end}. A walk can prove the list ${PROOFS[linkage]}${held}.`, requests];
 }
 
 /** Questions that no request can answer, for the reader of the service's documentation. */

@@ -66,14 +66,17 @@ async function learnFrom(probing: Probing, list: ListToLearn, first: FirstLook):
   if (!draft) return nothingFound(probing, { address, view, paging });
 
   const whole = cap && !cap.isCap && cap.seen < cap.asked ? cap.seen : undefined;
-  const { faults, endpoint } = judged(list.name, draft.entry);
+  const { faults, endpoint: accepted } = endpointOf(list.name, draft.entry);
+  // A path without the company's id is refused, but the list can still be rehearsed.
+  const endpoint = accepted ?? endpointOf(list.name, { ...draft.entry, path: '/{company_id}' }).endpoint;
   const rehearsal = endpoint
     ? await rehearse(probing, address, withPages(endpoint, draft, count ?? whole), FOR_ETAG)
     : NO_REHEARSAL;
   const etag = await tryEtag(probing, view, paging);
   const seen = { view, paging, total, count, cap, draft, rehearsal, etag, address };
   const findings = [...findingsOf(seen), ...agreement(list.known, endpoint, rehearsal)];
-  const doubts = [...faults, ...draft.guesses];
+  const refusals = faults.map(({ where, problem }) => `A catalogue with this entry is refused: ${where} ${problem}.`);
+  const doubts = [...refusals, ...draft.guesses];
   const isConfirmed = doubts.length === 0 && wasProved(rehearsal) && view.order !== 'other';
   return {
     outcome: isConfirmed ? 'confirmed' : 'unconfirmed',
@@ -87,22 +90,6 @@ async function learnFrom(probing: Probing, list: ListToLearn, first: FirstLook):
     samples: list.withSamples ? samplesOf(rehearsal, list.known?.privacy) : [],
     requests: probing.sent,
   };
-}
-
-/** The list that the entry describes, and why a catalogue would refuse it. A path without the company's id is refused, but can still be rehearsed. */
-function judged(
-  name: string,
-  entry: EntryDraft,
-): { readonly faults: readonly string[]; readonly endpoint: Endpoint | undefined } {
-  const found = endpointOf(name, entry);
-  if (!isFaults(found)) return { faults: [], endpoint: found };
-  const elsewhere = endpointOf(name, { ...entry, path: '/{company_id}' });
-  const faults = found.map(({ where, problem }) => `A catalogue with this entry is refused: ${where} ${problem}.`);
-  return { faults, endpoint: isFaults(elsewhere) ? undefined : elsewhere };
-}
-
-function isFaults(found: ReturnType<typeof endpointOf>): found is Exclude<ReturnType<typeof endpointOf>, Endpoint> {
-  return Array.isArray(found);
 }
 
 function wasProved({ failure, rejected, pages, doubted, hasEnded, records, total }: Rehearsal): boolean {

@@ -31,14 +31,17 @@ export class ListView {
   readonly tallies: Tally[] = [];
   readonly key: IdCandidate | undefined;
   readonly #probing: Probing;
-  #ids: readonly IdCandidate[];
   /** Pages, as texts of their keys, by ETag. */
   readonly etags = new Map<string, Set<string>>();
+  /** The id candidates that identify the records of every page so far. */
+  ids: readonly IdCandidate[];
   /** Parameters without which the list gives no page. */
   needed: Readonly<Record<string, number>> = {};
   reference: KeyedPage;
-  #order: Order = 'unknown';
-  #repetitions: readonly number[] = [];
+  /** The order in which the first page came at the second request. */
+  order: Order = 'unknown';
+  /** The requests that showed the order. */
+  repetitions: readonly number[] = [];
 
   constructor(
     probing: Probing,
@@ -49,14 +52,9 @@ export class ListView {
     this.#probing = probing;
     this.address = address;
     this.dataPath = first.page.dataPath;
-    this.#ids = idCandidates(first.page.records, list);
-    this.key = this.#ids[0];
+    this.ids = idCandidates(first.page.records, list);
+    this.key = this.ids[0];
     this.reference = this.#keyed(first.page, first.request);
-  }
-
-  /** The id candidates that identify the records of every page so far. */
-  get ids(): readonly IdCandidate[] {
-    return this.#ids;
   }
 
   /** Whether a request is left that is not reserved. */
@@ -74,22 +72,12 @@ export class ListView {
     return outcome.kind === 'page' ? { kind: 'page', ...this.#keyed(outcome.page, outcome.request) } : outcome;
   }
 
-  /** The order in which the first page came at the second request. */
-  get order(): Order {
-    return this.#order;
-  }
-
-  /** The requests that showed the order. */
-  get repetitions(): readonly number[] {
-    return this.#repetitions;
-  }
-
   /** Repeats the request for the first page and compares the order of the records. */
   async repeat(asked: Readonly<Record<string, number>>): Promise<void> {
     const again = await this.ask(asked);
     if (again.kind !== 'page') return;
-    this.#order = orderOf(this.reference.keys, again.keys);
-    this.#repetitions = [this.reference.request, again.request];
+    this.order = orderOf(this.reference.keys, again.keys);
+    this.repetitions = [this.reference.request, again.request];
   }
 
   /** The place of the page's first record in the reference; -1 if it is not there, undefined for an empty page. */
@@ -99,7 +87,7 @@ export class ListView {
 
   #keyed(page: SeenPage, request: number): KeyedPage {
     this.tallies.push({ numbers: page.numbers, count: page.records.length });
-    this.#ids = this.#ids.filter((candidate) => tellsApart(page.records, candidate));
+    this.ids = this.ids.filter((candidate) => tellsApart(page.records, candidate));
     const keys = keysOf(page.records, this.key);
     const { etag } = page.headers;
     if (etag !== undefined) this.etags.set(etag, (this.etags.get(etag) ?? new Set()).add(JSON.stringify(keys)));
