@@ -13,22 +13,21 @@ import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
 /** Options of a refinement that ends the checks, so that later steps may rely on it. */
 const orEnd = (error: string) => ({ error, abort: true });
 
+/** A text that passes the test, or has the form. */
+function text(isRight: RegExp | ((text: string) => boolean), error: string) {
+  return z.string().refine((given) => (isRight instanceof RegExp ? isRight.test(given) : isRight(given)), orEnd(error));
+}
+
 export function wholeNumber(min: number, max: number) {
   const isRight = (text: string) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max;
-  return z
-    .string()
-    .refine(isRight, orEnd(`must be a whole number from ${min} to ${max}`))
-    .transform(Number);
+  return text(isRight, `must be a whole number from ${min} to ${max}`).transform(Number);
 }
 
 /** A part of a whole above 0: `0.03` or `3%`. */
-export const share = z
-  .string()
-  .refine(
-    (text) => /^\d{1,3}(\.\d{1,6})?%?$/.test(text) && partOf(text) > 0 && partOf(text) <= 1,
-    orEnd('must be a share like 0.03 or 3%, above 0 and at most 1'),
-  )
-  .transform(partOf);
+export const share = text(
+  (given) => /^\d{1,3}(\.\d{1,6})?%?$/.test(given) && partOf(given) > 0 && partOf(given) <= 1,
+  'must be a share like 0.03 or 3%, above 0 and at most 1',
+).transform(partOf);
 
 function partOf(text: string): number {
   return text.endsWith('%') ? Number(text.slice(0, -1)) / 100 : Number(text);
@@ -37,13 +36,10 @@ function partOf(text: string): number {
 /** A URL, kept as text because drivers parse it themselves. */
 export function urlText(...protocols: string[]) {
   const allowed = protocols.map((protocol) => `${protocol}//`).join(' or ');
-  return z
-    .string()
-    .refine(
-      (text) => URL.canParse(text),
-      orEnd(`must be a URL that begins with ${allowed}; encode special characters of a password`),
-    )
-    .refine((text) => protocols.includes(new URL(text).protocol), orEnd(`must begin with ${allowed}`));
+  return text(
+    (given) => URL.canParse(given),
+    `must be a URL that begins with ${allowed}; encode special characters of a password`,
+  ).refine((given) => protocols.includes(new URL(given).protocol), orEnd(`must begin with ${allowed}`));
 }
 
 /** An address of PostgreSQL, kept as it was written. */
@@ -98,10 +94,9 @@ export const EXPORT_FOLDERS = DESTINATION_KINDS.map(({ scheme, folderAddress }) 
 ).join(', or ');
 
 /** A folder, local or on S3, without a trailing slash. */
-export const exportTarget = z
-  .string()
-  .refine((text) => exportFolder(text) !== undefined, orEnd(`must be ${EXPORT_FOLDERS}`))
-  .transform((text) => exportFolder(text)!);
+export const exportTarget = text((given) => exportFolder(given) !== undefined, `must be ${EXPORT_FOLDERS}`).transform(
+  (given) => exportFolder(given)!,
+);
 
 export const yesOrNo = z.enum(['yes', 'no'], 'must be yes or no').transform((text) => text === 'yes');
 
@@ -136,9 +131,10 @@ export const noProxy = z.string().transform((text, context) => {
 });
 
 /** RFC 6749 (3.3). */
-export const scope = z
-  .string()
-  .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'must be scopes with one space between two');
+export const scope = text(
+  /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/,
+  'must be scopes with one space between two',
+);
 
 export const signInScope = scope.refine(
   (text) => text.split(' ').includes('openid'),
@@ -150,32 +146,23 @@ export const host = z
   .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
   .refine((text) => /^[\w.:-]+$/.test(text), 'must be an IP address or a host name, without a port');
 
-export const installation = z
-  .string()
-  .regex(/^[\w.-]{1,63}$/, 'must have only letters, digits, dots, dashes and underscores, at most 63');
+export const installation = text(/^[\w.-]{1,63}$/, 'must have only letters, digits, dots, dashes and underscores, at most 63');
 
-export const secret = z.string().transform((text) => new Secret(text));
+export const secret = z.string().transform((given) => new Secret(given));
 
-export const asciiSecret = z
-  .string()
-  .regex(/^[\x21-\x7e]+$/, 'must be plain ASCII, without spaces')
-  .pipe(secret);
+export const asciiSecret = text(/^[\x21-\x7e]+$/, 'must be plain ASCII, without spaces').pipe(secret);
 
-export const longSecret = z
-  .string()
-  .regex(/^[\x21-\x7e]{16,}$/, 'must be at least 16 characters of plain ASCII, without spaces')
-  .pipe(secret);
+export const longSecret = text(/^[\x21-\x7e]{16,}$/, 'must be at least 16 characters of plain ASCII, without spaces').pipe(
+  secret,
+);
 
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 /** Base64 of 32 bytes. */
-export const privacyKey = z
-  .string()
-  .refine(
-    (text) => BASE64.test(text) && Buffer.from(text, 'base64').length === 32,
-    'must be 32 bytes in base64: make some with `openssl rand -base64 32`',
-  )
-  .pipe(secret);
+export const privacyKey = text(
+  (given) => BASE64.test(given) && Buffer.from(given, 'base64').length === 32,
+  'must be 32 bytes in base64: make some with `openssl rand -base64 32`',
+).pipe(secret);
 
 export const encryptionKeys = z.string().transform((text, context) => {
   const keys: EncryptionKey[] = [];
@@ -204,12 +191,10 @@ export const signingKey = z
     return new Secret(bytes.subarray(-32).toString('base64'));
   });
 
-export const cron = z
-  .string()
-  .refine(
-    isCron,
-    'must be five fields of cron: minute, hour, day of month, month, day of week (and a sixth in front for seconds, if wanted)',
-  );
+export const cron = text(
+  isCron,
+  'must be five fields of cron: minute, hour, day of month, month, day of week (and a sixth in front for seconds, if wanted)',
+);
 
 /** The parser alone would fill in missing fields, and give H a different value each time. */
 function isCron(text: string): boolean {
@@ -217,12 +202,10 @@ function isCron(text: string): boolean {
   return succeeds(() => CronExpressionParser.parse(text, { tz: 'UTC' }).next());
 }
 
-export const timezone = z
-  .string()
-  .refine(
-    (name) => /^[A-Za-z]/.test(name) && succeeds(() => Intl.DateTimeFormat('en', { timeZone: name })),
-    'must be the name of an IANA time zone',
-  );
+export const timezone = text(
+  (name) => /^[A-Za-z]/.test(name) && succeeds(() => Intl.DateTimeFormat('en', { timeZone: name })),
+  'must be the name of an IANA time zone',
+);
 
 function succeeds(work: () => unknown): boolean {
   try {
