@@ -1,8 +1,9 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { inTurns } from '../core/turns.js';
+import type { ApiResponse } from '../http/api-client.js';
 import type { Doubted } from '../pagers/doubt.js';
-import type { JsonObject, Linkage, PageInput } from '../pagers/pager.js';
+import type { JsonObject, Linkage } from '../pagers/pager.js';
 import { type ReadPage, readPage } from '../pagers/read-page.js';
 import { pagerFor } from '../pagers/registry.js';
 import { type ListAddress, type Probing, RequestsSpent } from './probing.js';
@@ -58,16 +59,12 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
     // The request for a page of a chain holds a token or an id.
     const isSecret = pager.linkage(state) === 'token-chain';
     try {
-      const { page, request } = await fetchPage(probing, {
-        address,
-        endpoint,
-        input: pager.request(state),
-        isSecret,
-        idField: found.idField,
-      });
+      const described = () => 'a page of the rehearsal';
+      const { response, request } = await probing.fetch(address, pager.request(state), described, { isSecret });
+      const page = await readResponse(response, endpoint, found.idField);
       const ids = page.ids.join('\n');
       const repeats = page.ids.filter((id) => seen.has(id)).length;
-      found = changed(found, { requests: [...found.requests, request], idField: found.idField ?? page.idField });
+      found = { ...found, requests: [...found.requests, request], idField: found.idField ?? page.idField };
       const advance = pager.next(state, page, {
         repeats,
         isFirstPage: ids === firstPage,
@@ -81,22 +78,18 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
       }
       if ('state' in advance) state = advance.state;
       const linkage = pager.linkage(state);
-      found = changed(found, advance.kind === 'done' ? { linkage, hasEnded: true, doubted: advance.doubted } : { linkage });
+      found = { ...found, linkage, ...(advance.kind === 'done' && { hasEnded: true, doubted: advance.doubted }) };
     } catch (error) {
       if (error instanceof RequestsSpent) break;
       if (!isMusterError(error)) throw error;
       const meaning = pager.meaningOf(error, state);
-      found = changed(found, { requests: [...found.requests, probing.sent.at(-1)?.number ?? 0] });
+      found = { ...found, requests: [...found.requests, probing.sent.at(-1)?.number ?? 0] };
       if (meaning?.kind === 'again') ({ state } = meaning);
-      else if (meaning?.kind === 'ended') found = changed(found, { hasEnded: true, doubted: meaning.doubted });
-      else return changed(found, { failure: error.message });
+      else if (meaning?.kind === 'ended') found = { ...found, hasEnded: true, doubted: meaning.doubted };
+      else return { ...found, failure: error.message };
     }
   }
   return found;
-}
-
-function changed(found: Rehearsal, changes: Partial<Rehearsal>): Rehearsal {
-  return { ...found, ...changes };
 }
 
 function withPage(found: Rehearsal, page: ReadPage, repeats: number, records: number): Rehearsal {
@@ -114,20 +107,7 @@ function withPage(found: Rehearsal, page: ReadPage, repeats: number, records: nu
   };
 }
 
-interface PageToFetch {
-  readonly address: ListAddress;
-  readonly endpoint: Endpoint;
-  readonly input: PageInput;
-  readonly isSecret: boolean;
-  readonly idField: ReadPage['idField'];
-}
-
-async function fetchPage(
-  probing: Probing,
-  { address, endpoint, input, isSecret, idField }: PageToFetch,
-): Promise<{ readonly page: ReadPage; readonly request: number }> {
-  const { response, request } = await probing.fetch(address, input, () => 'a page of the rehearsal', { isSecret });
-  const { bytes, headers, url } = response;
+function readResponse({ bytes, headers, url }: ApiResponse, endpoint: Endpoint, idField: ReadPage['idField']): Promise<ReadPage> {
   const format = { resource: endpoint.resource, id: endpoint.id, pager: pagerFor(endpoint), ignoreTotals: false };
   const fit = {
     fitMade: (heap: number) => {
@@ -138,5 +118,5 @@ async function fetchPage(
         );
     },
   };
-  return { page: await inTurns(readPage({ bytes, headers, url, fit }, format, idField)), request };
+  return inTurns(readPage({ bytes, headers, url, fit }, format, idField));
 }
