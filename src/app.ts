@@ -50,7 +50,6 @@ import { AccessTokenManager } from './oauth/access-token-manager.js';
 import { Authorization } from './oauth/authorization.js';
 import { AuthorizationFlows } from './oauth/authorization-flows.js';
 import { Cipher, Keyring } from './oauth/cipher.js';
-import { ConnectLinkSigner } from './oauth/connect-link-signer.js';
 import { ConnectLinks } from './oauth/connect-links.js';
 import { Connections } from './oauth/connections.js';
 import { notOurs } from './oauth/installation.js';
@@ -174,7 +173,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const tokens = new AccessTokenManager(oauth);
   stack.push({ name: 'access tokens', stop: () => tokens.settle() });
   const onboarding = new Onboarding(oauth);
-  const links = new ConnectLinks({ ...oauth, signer: new ConnectLinkSigner(keyring), publicUrl: config.publicUrl });
+  const links = new ConnectLinks({ ...oauth, keyring, publicUrl: config.publicUrl });
   const flows = new AuthorizationFlows(db, keyring, clock);
 
   const backend = config.redisUrl === undefined ? postgresBackend(url, logger) : redisBackend(config.redisUrl, logger);

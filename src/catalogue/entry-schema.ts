@@ -40,16 +40,15 @@ const CONSTANTS = z.record(
   must('a map of parameters'),
 );
 
+const dotPath = must('a dot path, or none');
+const DOT_PATH = z.string(dotPath).regex(/^[^.\s]+(\.[^.\s]+)*$/, dotPath);
 const place = must('a dot path, header NAME, or none');
 const PLACE_OF_VALUE = z.string(place).regex(/^(header [\w!#$%&'*+.^`|~-]+|[^.\s]+(\.[^.\s]+)*)$/, place);
 const nextPlace = must("a dot path, header NAME, or last MEMBER of the page's last record");
 
 export const FIELDS_SCHEMA = z.strictObject(
   {
-    data: z
-      .string(must('a dot path, or none'))
-      .regex(/^[^.\s]+(\.[^.\s]+)*$/, must('a dot path, or none'))
-      .optional(),
+    data: DOT_PATH.optional(),
     total: PLACE_OF_VALUE.optional(),
     hasNext: PLACE_OF_VALUE.optional(),
     next: z
@@ -79,10 +78,7 @@ export const ENTRY_SCHEMA = z.strictObject(
       .array(ID_CANDIDATE, must('a list of record members'))
       .min(1, must('a list of one record member or more'))
       .default(['uid', 'id']),
-    envelope: z
-      .string(must('a dot path, or none'))
-      .regex(/^[^.\s]+(\.[^.\s]+)*$/, must('a dot path, or none'))
-      .optional(),
+    envelope: DOT_PATH.optional(),
     fields: FIELDS_SCHEMA.optional(),
     order: z.enum(['stable', 'unstable'], must('stable or unstable')).default('stable'),
     etag: z.enum(['strong', 'weak', 'ignore'], must('strong, weak or ignore')).default('strong'),

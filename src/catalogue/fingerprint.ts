@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isObject } from '../core/json.js';
 import { identityOf } from '../privacy/rules.js';
 import type { Endpoint } from './endpoint.js';
 
@@ -22,8 +23,6 @@ export function fingerprint({ privacy, ...endpoint }: Endpoint): string {
 /** JSON with the members of every object sorted by name. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
+    isObject(part) ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1))) : part,
   );
 }

@@ -1,6 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
+import { isObject, type Members } from '../core/json.js';
 import { faultOfCandidate } from '../pagers/id-candidate.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { PrivacyKey } from '../privacy/privacy-key.js';
@@ -60,14 +61,12 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 };
 const ENTRY_EXAMPLE = `absences: { method: GET, path: ${EXAMPLES['path']}, pager: ${EXAMPLES['pager']} }`;
 
-type RawMap = { readonly [name: string]: unknown };
-
 /**
  * Makes a catalogue from the contents of a file. Throws FaultsError `invalid_catalogue` with every fault; `source` names the file. Without a key the
  * catalogue can be read, but lists with a `hash` rule cannot be walked.
  */
 export function validateCatalogue(input: unknown, source: string, key?: PrivacyKey): Catalogue {
-  if (!isMap(input) || Object.keys(input).length === 0) {
+  if (!isObject(input) || Object.keys(input).length === 0) {
     throw faultsError(source, [{ where: source, problem: 'must be a map with one entry a list', example: ENTRY_EXAMPLE }]);
   }
   const faults: Fault[] = [];
@@ -113,7 +112,7 @@ function toEndpoint(
   };
 }
 
-function nameFaults(resource: string, all: RawMap): Fault[] {
+function nameFaults(resource: string, all: Members): Fault[] {
   const example = 'absences';
   const isHistory = resource.endsWith('_history') && Object.hasOwn(all, resource.slice(0, -'_history'.length));
   if (RESERVED_RESOURCES.has(resource) || isHistory)
@@ -125,17 +124,17 @@ function nameFaults(resource: string, all: RawMap): Fault[] {
 }
 
 /** Checks relations between members and between entries. It reads the raw input, so that no other fault hides these. */
-function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
-  if (!isMap(raw)) return [];
+function relationFaults(resource: string, raw: unknown, all: Members): Fault[] {
+  if (!isObject(raw)) return [];
   const { method, path, parent, envelope } = raw;
-  const pager = isMap(raw['pager']) ? raw['pager'] : {};
+  const pager = isObject(raw['pager']) ? raw['pager'] : {};
   const faults: Fault[] = [];
   const fault = (member: string, problem: string, example = EXAMPLES[member.split('.').at(-1) ?? '']) =>
     faults.push({ where: `${resource}.${member}`, problem, ...(example === undefined ? {} : { example }) });
 
   if (method === 'GET' && pager['in'] === 'body') fault('pager.in', 'must be query: a GET has no body');
   const style = styleNamed(pager['style']);
-  const fields = isMap(raw['fields']) ? raw['fields'] : {};
+  const fields = isObject(raw['fields']) ? raw['fields'] : {};
   const { next } = fields;
   for (const rule of faultsOfRules(raw['privacy'], idsOf(raw), next))
     fault(`privacy.${rule.path}`, rule.problem, EXAMPLES['privacy']);
@@ -167,7 +166,7 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
   const spec = style?.schema.safeParse(pager).data ?? {};
   const parameters = new Set<unknown>(Object.entries(spec).flatMap(([member, name]) => (member.endsWith('Name') ? [name] : [])));
   for (const place of ['query', 'body'] as const) {
-    for (const [name, value] of Object.entries(isMap(raw[place]) ? raw[place] : {})) {
+    for (const [name, value] of Object.entries(isObject(raw[place]) ? raw[place] : {})) {
       if (parameters.has(name)) fault(`${place}.${name}`, 'is a parameter of the pager, which sets it itself');
       const [placeholder] = /\{(company_id|id)\}/.exec(JSON.stringify(value)) ?? [];
       if (placeholder !== undefined) fault(`${place}.${name}`, `holds ${placeholder}, which is known in the path only`);
@@ -193,7 +192,7 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
     const others = Object.keys(all).filter((name) => name !== resource);
     if (parent === resource) fault('parent', 'must not be the list itself');
     else if (!others.includes(parent)) fault('parent', `names no list of this catalogue${hint(parent, others)}`);
-    else if (isMap(all[parent]) && all[parent]['parent'] !== undefined)
+    else if (isObject(all[parent]) && all[parent]['parent'] !== undefined)
       fault('parent', `must have no parent itself; ${parent} has one`);
   }
   return faults;
@@ -220,7 +219,7 @@ function knownMembers(raw: unknown, member: PropertyKey | undefined): string[] {
   if (member === 'deleteGuard') return Object.keys(DELETE_GUARD_SCHEMA.shape);
   if (member === 'fields') return Object.keys(FIELDS_SCHEMA.shape);
   if (member !== 'pager') return Object.keys(ENTRY_SCHEMA.shape);
-  const style = isMap(raw) && isMap(raw['pager']) ? raw['pager']['style'] : undefined;
+  const style = isObject(raw) && isObject(raw['pager']) ? raw['pager']['style'] : undefined;
   return Object.keys(styleNamed(style)?.schema.shape ?? {});
 }
 
@@ -240,11 +239,7 @@ function faultsError(source: string, faults: readonly Fault[]): FaultsError {
 }
 
 /** The members, or dot paths, that may be part of the id. Candidates with faults are left out. */
-function idsOf({ id = ENTRY_SCHEMA.shape.id.parse(undefined) }: RawMap): readonly string[] {
+function idsOf({ id = ENTRY_SCHEMA.shape.id.parse(undefined) }: Members): readonly string[] {
   const candidates: readonly unknown[] = Array.isArray(id) ? id : [];
   return candidates.filter((each) => faultOfCandidate(each) === undefined).flatMap((each) => each as string | string[]);
-}
-
-function isMap(value: unknown): value is RawMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

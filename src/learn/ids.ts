@@ -1,5 +1,6 @@
+import { isObject } from '../core/json.js';
 import { valueAt } from '../pagers/fields.js';
-import { isRecord, type SeenRecord } from './seen-page.js';
+import type { SeenRecord } from './seen-page.js';
 
 /** A candidate as a catalogue entry has it: a member, a dot path, or several members together. */
 export type IdCandidate = string | readonly string[];
@@ -69,7 +70,7 @@ function keyPart(record: SeenRecord, path: string): string | undefined {
 function scalarsIn(value: SeenRecord, path: string, depth: number): string[] {
   return Object.entries(value).flatMap(([name, inner]) => {
     if (/\s/.test(name)) return [];
-    if (isRecord(inner)) return depth < MOST_DEPTH ? scalarsIn(inner, `${path}${name}.`, depth + 1) : [];
+    if (isObject(inner)) return depth < MOST_DEPTH ? scalarsIn(inner, `${path}${name}.`, depth + 1) : [];
     return typeof inner === 'string' || typeof inner === 'number' ? [`${path}${name}`] : [];
   });
 }

@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer';
+import { isObject, type Members, parseJson } from '../core/json.js';
 import type { HttpResponse } from '../http/http-client.js';
 import { membersAround, type Sign, wholeNumber } from '../pagers/around.js';
 import { signsOfMore } from '../pagers/signs-of-more.js';
 
 /** A parsed record. Its numbers may be rounded. */
-export type SeenRecord = Readonly<Record<string, unknown>>;
+export type SeenRecord = Members;
 
 /** A response that holds a list of records. */
 export interface SeenPage {
@@ -50,13 +51,13 @@ export function seePage(
       problem: `a response of ${Math.ceil(bytes.length / 1024 / 1024)} MB, which is too large to examine`,
       isTooLarge: true,
     };
-  const parsed = parse(bytes);
+  const parsed = isUtf8(bytes) ? parseJson(new TextDecoder().decode(bytes)) : undefined;
   if (parsed === undefined) return { problem: `no JSON in UTF-8 (${bytes.length} bytes, ${kindOfContent(headers)})` };
-  const arrays = arraysIn(parsed.value, [], 0).toSorted((a, b) => likeliness(b) - likeliness(a));
+  const arrays = arraysIn(parsed, [], 0).toSorted((a, b) => likeliness(b) - likeliness(a));
   const found = arrays.find(({ path }) => path.join('.') === known?.join('.')) ?? arrays[0];
-  if (!found) return { problem: noListIn(parsed.value) };
+  if (!found) return { problem: noListIn(parsed) };
   const { path: dataPath, records } = found;
-  const rest = without(parsed.value, dataPath);
+  const rest = without(parsed, dataPath);
   const numbers = new Map([...numbersIn(rest, '', 0), ...numbersOfHeaders(headers)]);
   const around = membersAround(rest, dataPath.slice(0, -1));
   return { dataPath, records, rest, headers, url, numbers, signs: signsOfMore({ headers, url }, around, () => false) };
@@ -68,15 +69,6 @@ function kindOfContent(headers: Readonly<Record<string, string>>): string {
   return type ? `content type ${type.slice(0, 60)}` : 'no content type';
 }
 
-function parse(bytes: Buffer): { readonly value: unknown } | undefined {
-  if (!isUtf8(bytes)) return undefined;
-  try {
-    return { value: JSON.parse(new TextDecoder().decode(bytes)) };
-  } catch {
-    return undefined;
-  }
-}
-
 interface FoundArray {
   readonly path: readonly string[];
   readonly records: readonly SeenRecord[];
@@ -84,8 +76,8 @@ interface FoundArray {
 
 /** The arrays of objects, and empty arrays, that are not inside another array. */
 function arraysIn(value: unknown, path: readonly string[], depth: number): FoundArray[] {
-  if (Array.isArray(value)) return value.every(isRecord) ? [{ path, records: value }] : [];
-  if (!isRecord(value) || depth > MOST_DEPTH) return [];
+  if (Array.isArray(value)) return value.every(isObject) ? [{ path, records: value }] : [];
+  if (!isObject(value) || depth > MOST_DEPTH) return [];
   return Object.entries(value)
     .filter(([name]) => !NO_LISTS.test(name) && /^[^.\s]+$/.test(name))
     .flatMap(([name, inner]) => arraysIn(inner, [...path, name], depth + 1));
@@ -99,7 +91,7 @@ function likeliness({ path, records }: FoundArray): number {
 
 function noListIn(value: unknown): string {
   if (Array.isArray(value)) return 'an array of something other than objects';
-  if (!isRecord(value)) return 'JSON that is neither an array nor an object';
+  if (!isObject(value)) return 'JSON that is neither an array nor an object';
   const names = Object.keys(value).slice(0, 10);
   return `an object without an array of objects (its members: ${names.map((name) => name.slice(0, 40)).join(', ') || 'none'})`;
 }
@@ -111,7 +103,7 @@ function without(value: unknown, [name, ...deeper]: readonly string[]): unknown 
 }
 
 function numbersIn(value: unknown, path: string, depth: number): [string, number][] {
-  if (!isRecord(value) || depth > MOST_DEPTH) return [];
+  if (!isObject(value) || depth > MOST_DEPTH) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
     if (/\s/.test(name)) return [];
     const number = wholeNumber(inner);
@@ -132,8 +124,4 @@ function numbersOfHeaders(headers: Readonly<Record<string, string>>): [string, n
 /** A header's name as people write it: `X-Total-Count`. */
 export function inTitleCase(header: string): string {
   return header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
-}
-
-export function isRecord(value: unknown): value is SeenRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

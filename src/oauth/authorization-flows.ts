@@ -1,8 +1,8 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import { withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
-import { Secret } from '../core/secret.js';
+import { digest, isSameSecret, Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import {
   type AuthorizationFlowRow,
@@ -74,7 +74,7 @@ export class AuthorizationFlows {
     return {
       ...flow,
       verifier: new Secret(verifier),
-      isStarter: mark !== undefined && isSame(mark, this.#derive('mark', flow.keyId, state)),
+      isStarter: mark !== undefined && isSameSecret(mark, this.#derive('mark', flow.keyId, state)),
       isExpired: flow.startedAt.getTime() + FLOW_MS <= this.#clock.now(),
     };
   }
@@ -86,8 +86,7 @@ export class AuthorizationFlows {
 
   /** 43 characters, the minimum of PKCE. */
   #derive(purpose: 'verifier' | 'mark', keyId: string, state: string): string {
-    const key = this.#keyring.derive(keyId, `muster authorization flow ${purpose}`) as Buffer;
-    return createHmac('sha256', key).update(state).digest('base64url');
+    return this.#keyring.mac(keyId, `muster authorization flow ${purpose}`, state)!.toString('base64url');
   }
 }
 
@@ -108,13 +107,4 @@ function authorizationUrl(
     ...(companyId !== null && { company_id: companyId }),
   }).toString();
   return url;
-}
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('base64url');
-}
-
-function isSame(given: string, right: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(right)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

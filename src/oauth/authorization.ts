@@ -140,8 +140,8 @@ export class Authorization {
   /** Recorded once per flow, so that a repeated address does not fill the log. */
   async #cancelled(flow: ReturnedFlow, link: UsedLink, errors: Pick<Returned, 'error' | 'errorDescription'>): Promise<Failed> {
     if (await this.#deps.flows.end(flow)) {
-      const [error, errorDescription] = [shownText(errors.error), shownText(errors.errorDescription)];
-      await recordFlowEnd(this.#deps, { ...endOf(link), outcome: 'cancelled', error, errorDescription });
+      const causes = { error: shownText(errors.error), error_description: shownText(errors.errorDescription) };
+      await recordFlowEnd(this.#deps, { ...endOf(link), outcome: 'cancelled', causes });
     }
     return this.#failed('cancelled', link);
   }
@@ -155,14 +155,11 @@ export class Authorization {
     const since = await databaseTime(db.prisma);
     const answer = await endpoint.exchangeCode(code, verifier);
     const outcome = await this.#conclude({ ...link, since }, answer);
-    const end =
-      'company' in outcome
-        ? { company: outcome.company, outcome: 'done' }
-        : {
-            outcome: outcome.failure,
-            reason: reasonOf(answer) ?? (outcome.failure === 'unusable_grant' ? lacking(answer) : undefined),
-          };
-    await recordFlowEnd(this.#deps, { ...endOf(link), ...end });
+    if ('company' in outcome) await recordFlowEnd(this.#deps, { ...endOf(link), company: outcome.company, outcome: 'done' });
+    else {
+      const reason = reasonOf(answer) ?? (outcome.failure === 'unusable_grant' ? lacking(answer) : undefined);
+      await recordFlowEnd(this.#deps, { ...endOf(link), outcome: outcome.failure, causes: { reason } });
+    }
     return outcome;
   }
 

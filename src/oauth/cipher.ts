@@ -30,10 +30,12 @@ export class Keyring {
     return this.#keys.get(id);
   }
 
-  /** Derives a key for another purpose. Undefined if the ring has no key with this id. */
-  derive(id: string, purpose: string): Buffer | undefined {
+  /** HMAC-SHA-256 under a key derived for the purpose. Undefined if the ring has no key with this id. */
+  mac(id: string, purpose: string, text: string): Buffer | undefined {
     const key = this.#keys.get(id);
-    return key && Buffer.from(hkdfSync('sha256', key, '', purpose, KEY_BYTES));
+    if (!key) return undefined;
+    const derived = Buffer.from(hkdfSync('sha256', key, '', purpose, KEY_BYTES));
+    return createHmac('sha256', derived).update(text).digest();
   }
 
   /** HMAC-SHA-256 in hex by the key's id. Fingerprints distinguish keys without revealing them. */
@@ -105,10 +107,8 @@ export class Cipher {
    * if the ring has no key with this id.
    */
   hashClaims(claims: string, { environment, companyId }: CompanyKey, id = this.currentId): string | undefined {
-    const key = this.#keyring.derive(id, 'muster grant claims');
-    if (!key) return undefined;
-    const hash = createHmac('sha256', key).update(JSON.stringify([environment, companyId, claims]));
-    return `${VERSION}.${id}.${hash.digest('base64url')}`;
+    const hash = this.#keyring.mac(id, 'muster grant claims', JSON.stringify([environment, companyId, claims]));
+    return hash && `${VERSION}.${id}.${hash.toString('base64url')}`;
   }
 
   /** Whether the hash is of these claims; undefined if the ring does not have the key any more. */

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto';
 import { type CompanyKey, type Environment, keyText } from '../core/company.js';
 import { ofEnvironment } from '../core/provider-settings.js';
+import { digest } from '../core/secret.js';
 import { type ConnectLinkRow, findConnectLink, insertConnectLinks } from '../db/tables/connect-links.js';
 import { findLostAuthorizations } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import type { ConnectLinkSigner } from './connect-link-signer.js';
+import type { Keyring } from './cipher.js';
 import type { Dependencies } from './grant-store.js';
 import { requireOurs } from './installation.js';
 
@@ -21,7 +21,7 @@ const LINK_MS = 7 * DAY_MS;
 const SHOWN_MS = LINK_MS / 2;
 
 interface ConnectLinkDependencies extends Pick<Dependencies, 'db' | 'clock' | 'endpoints'> {
-  readonly signer: ConnectLinkSigner;
+  readonly keyring: Keyring;
   readonly publicUrl: URL;
 }
 
@@ -59,14 +59,14 @@ export class ConnectLinks {
    * authorized again or half a week has passed. There is none if the environment is not configured.
    */
   async reauthorizationLinks(companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, ShownLink>> {
-    const { db, clock, endpoints, signer } = this.#deps;
+    const { db, clock, endpoints } = this.#deps;
     const configured = companies.filter(({ environment }) => endpoints[environment]);
     if (configured.length === 0 || (await readStanding(db.prisma)) !== 'ours') return new Map();
     const period = Math.floor(clock.now() / SHOWN_MS);
     const expiresAt = new Date((period + 2) * SHOWN_MS);
     const lost = await findLostAuthorizations(db, configured);
     const links = lost.map(({ change, ...company }) => {
-      const id = signer.linkId(`${change}|${period}`);
+      const id = this.#linkId(`${change}|${period}`);
       const token = this.#token(id);
       return { ...company, id, token, tokenHash: digest(token) };
     });
@@ -90,17 +90,25 @@ export class ConnectLinks {
     return isValid ? this.#url(token) : undefined;
   }
 
-  #token(id: string): string {
-    const token = this.#deps.signer.token(id);
+  /** 43 characters, derived from the link's id, so that a link can be shown again although only the token's hash is stored. Another current key makes another token. */
+  #token(linkId: string): string {
+    const token = this.#mac('token', linkId).toString('base64url');
     registerSecret(token);
     return token;
+  }
+
+  /** A UUID derived from the subject, the same one until the current key changes. */
+  #linkId(subject: string): string {
+    const hex = this.#mac('link id', subject).toString('hex', 0, 16);
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  }
+
+  #mac(purpose: 'token' | 'link id', text: string): Buffer {
+    const { keyring } = this.#deps;
+    return keyring.mac(keyring.currentId, `muster connect link ${purpose}`, text)!;
   }
 
   #url(token: string): string {
     return `${this.#deps.publicUrl.href.replace(/\/$/, '')}/connect/${token}`;
   }
-}
-
-function digest(token: string): string {
-  return createHash('sha256').update(token).digest('base64url');
 }

@@ -12,11 +12,13 @@ export interface FlowEnd {
   readonly company?: CompanyKey | undefined;
   /** `done`, or why nothing was connected. */
   readonly outcome: string;
-  /** The refusal of the token endpoint, or the missing member of its answer. */
-  readonly reason?: string | undefined;
-  /** `error` and `error_description` of the redirect (RFC 6749, 4.1.2.1), cleaned by `shownText`. */
-  readonly error?: string | undefined;
-  readonly errorDescription?: string | undefined;
+  readonly causes?: {
+    /** The refusal of the token endpoint, or the missing member of its answer. */
+    readonly reason?: string | undefined;
+    /** These two come from the redirect (RFC 6749, 4.1.2.1), cleaned by `shownText`. */
+    readonly error?: string | undefined;
+    readonly error_description?: string | undefined;
+  };
 }
 
 /** The actor for a person with a connect link, who needs no token. */
@@ -25,10 +27,8 @@ export const CONNECT_LINK: Actor = { name: 'connect link', role: null };
 /** Writes the end of a flow to the log and the audit. A failure to write it is only logged, because the flow has ended. */
 export async function recordFlowEnd(
   { db, logger }: { readonly db: Database; readonly logger: Logger },
-  end: FlowEnd,
+  { linkId, environment, company, outcome, causes }: FlowEnd,
 ): Promise<void> {
-  const { linkId, environment, company, outcome, reason, error, errorDescription } = end;
-  const causes = { reason, error, error_description: errorDescription };
   logger[outcome === 'done' ? 'info' : 'warn'](
     { environment, company_id: company?.companyId ?? null, link: linkId, result: outcome, ...causes },
     'authorization flow ended',

@@ -1,3 +1,4 @@
+import { type Members, parseObject } from '../core/json.js';
 import type { Secret } from '../core/secret.js';
 
 // Two access tokens belong to one grant if they name the same person with the same rights. The claims are read for this comparison only, and never verified,
@@ -64,15 +65,9 @@ export function readClaims(accessToken: Secret): GrantClaims | undefined {
 }
 
 /** The claims of a signed JWT (RFC 7519), whose second part is a JSON object in base64url. */
-function payloadOf(token: string): Readonly<Record<string, unknown>> | undefined {
-  const parts = token.split('.');
-  if (parts.length !== 3) return undefined;
-  try {
-    const payload: unknown = JSON.parse(Buffer.from(parts[1]!, 'base64url').toString());
-    return typeof payload === 'object' && payload !== null && !Array.isArray(payload) ? { ...payload } : undefined;
-  } catch {
-    return undefined;
-  }
+function payloadOf(token: string): Members | undefined {
+  const [, payload, ...rest] = token.split('.');
+  return payload !== undefined && rest.length === 1 ? parseObject(Buffer.from(payload, 'base64url').toString()) : undefined;
 }
 
 /** Names are compared without letter case, `_` and `-`. If a name is a URI, as in WS-Federation, only its last part counts. */

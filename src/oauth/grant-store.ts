@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, logFieldsOf } from '../core/company.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
@@ -76,7 +75,7 @@ export async function saveGrant(
     inTransaction(db, (tx) => quarantineIn(deps, tx, { company, reason, origin, refreshToken: grant.refreshToken }));
   const store = async () => {
     const outcome = await inTransaction(db, work).catch((error: unknown) => {
-      if (error instanceof RolledBack) return error.outcome;
+      if (error instanceof RolledBack) return (error as RolledBack<'removed' | 'overtaken'>).outcome;
       throw error;
     });
     if (outcome === 'overtaken') await setAside('overtaken');
@@ -110,13 +109,9 @@ export async function quarantineIn(
   if (dropped > 0) logger.warn({ ...logFieldsOf(company), dropped }, 'older refresh tokens left the quarantine, which is full');
 }
 
-/** The hash that finds the successor of a used refresh token. */
-export function digestOf(refreshToken: Secret): string {
-  return createHash('sha256').update(refreshToken.reveal()).digest('base64url');
-}
-
-class RolledBack extends Error {
-  constructor(readonly outcome: 'removed' | 'overtaken') {
+/** Thrown in a transaction to undo it, with its outcome. */
+export class RolledBack<T extends string> extends Error {
+  constructor(readonly outcome: T) {
     super(outcome);
   }
 }

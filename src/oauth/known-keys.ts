@@ -14,11 +14,11 @@ const TRIED = 5;
  * refreshed, and the right key could not read its ciphertexts. Remembers new keys. Throws `database_unavailable`.
  */
 export async function requireKnownKeys(db: Database, keyring: Keyring): Promise<void> {
-  const fingerprints = keyring.fingerprints();
-  await withDatabaseErrors(requireFingerprints(db, keyring, fingerprints));
+  await withDatabaseErrors(requireFingerprints(db, keyring));
 }
 
-async function requireFingerprints(db: Database, keyring: Keyring, fingerprints: ReadonlyMap<string, string>): Promise<void> {
+async function requireFingerprints(db: Database, keyring: Keyring): Promise<void> {
+  const fingerprints = keyring.fingerprints();
   const known = await findFingerprints(db, [...fingerprints.keys()]);
   for (const id of fingerprints.keys()) if (!known.has(id) && !(await opensWhatIsStored(db, keyring, id))) throw anotherKey(id);
   const kept = await keepFingerprints(db, fingerprints);

@@ -1,13 +1,13 @@
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
-import type { Secret } from '../core/secret.js';
+import { digest, type Secret } from '../core/secret.js';
 import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { databaseTime } from '../db/tables/audit.js';
 import { NamedLocks } from '../db/tables/named-locks.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { type Dependencies, digestOf, type Origin, quarantine, saveGrant } from './grant-store.js';
+import { type Dependencies, type Origin, quarantine, saveGrant } from './grant-store.js';
 import { requireOurs } from './installation.js';
 import { answerText, type Grant, suspectOf, type TokenResponse } from './token-response.js';
 
@@ -34,9 +34,9 @@ export class Onboarding {
     ofEnvironment(this.#deps.endpoints, environment);
     await withDatabaseErrors(requireOurs(this.#deps.db));
     registerSecret(refreshToken.reveal());
-    const digest = digestOf(refreshToken);
-    const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest}`];
-    const done = await withDatabaseErrors(this.#locks.run(names, () => this.#onboardAlone(company, refreshToken, digest)));
+    const tokenHash = digest(refreshToken.reveal());
+    const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${tokenHash}`];
+    const done = await withDatabaseErrors(this.#locks.run(names, () => this.#onboardAlone(company, refreshToken, tokenHash)));
     if (done) return done.result;
     // This request does not wait for the other one: if that failed, each waiting request would send a token that may be used up.
     throw new MusterError(
@@ -45,16 +45,16 @@ export class Onboarding {
     );
   }
 
-  async #onboardAlone(company: CompanyKey, given: Secret, digest: string): Promise<{ created: boolean }> {
+  async #onboardAlone(company: CompanyKey, given: Secret, tokenHash: string): Promise<{ created: boolean }> {
     const { db, vault, connections, endpoints, received } = this.#deps;
-    received.refuseKept(digest);
+    received.refuseKept(tokenHash);
     const found = await connections.find(company);
     if (found && found.status !== 'reauthorization_required') {
       const name = describeCompany(company);
       throw new MusterError('already_onboarded', `${name} is onboarded already (${found.status}); its token was not used`);
     }
-    const origin = { since: await databaseTime(db.prisma), successorOf: digest };
-    const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf: digest });
+    const origin = { since: await databaseTime(db.prisma), successorOf: tokenHash };
+    const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf: tokenHash });
     if (successor) refuseOther(company, successor.companyId);
     const refreshToken = successor ? vault.openSuccessor(successor) : given;
     const answer = await ofEnvironment(endpoints, company.environment).refresh(refreshToken);
@@ -63,7 +63,7 @@ export class Onboarding {
     const grant = granted(company, answer);
     await this.#refuseOther(company, grant, origin);
     const saved = await saveGrant(this.#deps, { company, grant: { refreshToken, ...grant }, origin }, async (tx) => {
-      await deleteSuccessors(tx, { environment: company.environment, successorOf: digest });
+      await deleteSuccessors(tx, { environment: company.environment, successorOf: tokenHash });
       return true;
     });
     if (typeof saved !== 'string') return saved;
@@ -90,7 +90,43 @@ function refuseOther(company: CompanyKey, companyId: string): void {
   );
 }
 
-/** Code and message for a refusal without an explanation. */
+function granted(company: CompanyKey, answer: TokenResponse): Grant {
+  if (answer.kind === 'granted') return answer;
+  const [code, problem] = refusalOf(answer);
+  const cause = answer.kind === 'unreachable' ? answer.cause : undefined;
+  throw new MusterError(code, `${describeCompany(company)} was not onboarded: ${problem}`, { cause });
+}
+
+/** Code and message for an answer that granted nothing usable. */
+function refusalOf(answer: Exclude<TokenResponse, Grant>): [ErrorCode, string] {
+  switch (answer.kind) {
+    case 'refused':
+      return [
+        'token_refused',
+        'the service refuses the refresh token; have it authorize again, with a connect link for instance',
+      ];
+    case 'unexplained':
+      return UNEXPLAINED[suspectOf(answer)](answerText(answer));
+    case 'client_refused':
+      return UNEXPLAINED.client(answerText(answer));
+    case 'transient':
+      return UNEXPLAINED.service(answerText(answer));
+    case 'unreachable':
+      return unreachable(`the token was not sent, because the authorization server cannot be reached: ${answer.cause.message}`);
+    case 'malformed':
+      return unreachable(
+        'the authorization server granted no usable access token; the new refresh token is kept, so try again with the one that you gave',
+      );
+    case 'ambiguous':
+      return unreachable(
+        'the authorization server gave no readable answer; try again, and if the token is refused then, authorize again',
+      );
+  }
+}
+
+const unreachable = (problem: string): [ErrorCode, string] => ['service_unreachable', problem];
+
+/** By the likely cause of a refusal without an explanation. */
 const UNEXPLAINED = {
   token: (answered: string): [ErrorCode, string] => [
     'token_refused',
@@ -100,45 +136,5 @@ const UNEXPLAINED = {
     'service_refused',
     `the service refuses our client (${answered}); check client id, client secret and auth URL`,
   ],
-  service: (answered: string): [ErrorCode, string] => [
-    'service_unreachable',
-    `the token endpoint answered ${answered}; try again`,
-  ],
+  service: (answered: string) => unreachable(`the token endpoint answered ${answered}; try again`),
 };
-
-function granted(company: CompanyKey, answer: TokenResponse): Grant {
-  const refuse = (code: ErrorCode, problem: string, cause?: unknown) => {
-    throw new MusterError(code, `${describeCompany(company)} was not onboarded: ${problem}`, { cause });
-  };
-  switch (answer.kind) {
-    case 'granted':
-      return answer;
-    case 'refused':
-      return refuse(
-        'token_refused',
-        'the service refuses the refresh token; have it authorize again, with a connect link for instance',
-      );
-    case 'unexplained':
-      return refuse(...UNEXPLAINED[suspectOf(answer)](answerText(answer)));
-    case 'client_refused':
-      return refuse(...UNEXPLAINED.client(answerText(answer)));
-    case 'unreachable':
-      return refuse(
-        'service_unreachable',
-        `the token was not sent, because the authorization server cannot be reached: ${answer.cause.message}`,
-        answer.cause,
-      );
-    case 'transient':
-      return refuse('service_unreachable', `the token endpoint answered ${answerText(answer)}; try again`);
-    case 'malformed':
-      return refuse(
-        'service_unreachable',
-        'the authorization server granted no usable access token; the new refresh token is kept, so try again with the one that you gave',
-      );
-    case 'ambiguous':
-      return refuse(
-        'service_unreachable',
-        'the authorization server gave no readable answer; try again, and if the token is refused then, authorize again',
-      );
-  }
-}

@@ -1,7 +1,7 @@
 import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
-import type { Secret } from '../core/secret.js';
+import { digest, type Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction, untilCommitted } from '../db/connection/transaction.js';
 import {
@@ -17,7 +17,7 @@ import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/
 import { abandonAttempt, beginAttempt, findToken, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
 import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
-import { type Dependencies, digestOf, quarantine, quarantineIn } from './grant-store.js';
+import { type Dependencies, quarantine, quarantineIn } from './grant-store.js';
 import { requireOurs } from './installation.js';
 import { NEEDED_MS, patienceSeconds, putOffSeconds, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { TokenEndpoint } from './token-endpoint.js';
@@ -131,7 +131,7 @@ export class RefreshAttempt {
     const { db, vault, connections, clock, received, journal } = this.#deps;
     const company = this.#company;
     const sealed = vault.seal(company, pair);
-    const origin = { since: this.#state.readAt, successorOf: digestOf(this.#refreshToken) };
+    const origin = { since: this.#state.readAt, successorOf: digest(this.#refreshToken.reveal()) };
     const setAside = (tx: Transaction, reason: 'overtaken' | 'not_stored') =>
       quarantineIn(this.#deps, tx, { company, reason, refreshToken: pair.refreshToken, origin });
     const store = async (tx: Transaction) => {
@@ -271,7 +271,7 @@ function answeredFields({ status, error }: RefusingAnswer = {}) {
 export async function adoptSuccessor({ db, vault, connections }: Dependencies, state: StoredToken): Promise<boolean> {
   const { company, isUnanswered } = state;
   if (!isUnanswered) return false;
-  const successorOf = digestOf(vault.openRefresh(state));
+  const successorOf = digest(vault.openRefresh(state).reveal());
   const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf });
   if (successor?.companyId !== company.companyId) return false;
   return inTransaction(db, async (tx) => {

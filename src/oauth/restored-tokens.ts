@@ -10,6 +10,7 @@ import { closeBreakers, openBreakers } from '../db/tables/refresh-breakers.js';
 import { isStoredSince, saveToken } from '../db/tables/tokens.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
 import type { Connections } from './connections.js';
+import { RolledBack } from './grant-store.js';
 import { notOurs } from './installation.js';
 import { type JournalEntry, newestOfEach } from './token-journal.js';
 import type { Vault } from './vault.js';
@@ -75,7 +76,7 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
       return 'restored' as const;
     });
   } catch (error) {
-    if (error instanceof RolledBack) return error.outcome;
+    if (error instanceof RolledBack) return (error as RolledBack<Outcome>).outcome;
     if (isMusterError(error, 'token_unreadable')) return 'unreadable';
     throw error;
   }
@@ -95,10 +96,4 @@ async function endRemoved(tx: Transaction, connections: Connections, { at, ...co
   if (await isStoredSince(tx, { company, since: at })) return 'current';
   await connections.requireReauthorization(company, 'removed_after_backup', tx);
   return 'to_remove';
-}
-
-class RolledBack extends Error {
-  constructor(readonly outcome: Outcome) {
-    super(outcome);
-  }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseCompanyId } from '../core/company.js';
 import type { MusterError } from '../core/errors.js';
+import { isObject, parseJson } from '../core/json.js';
 import { Secret } from '../core/secret.js';
 import type { HttpResponse } from '../http/http-client.js';
 import { parseRetryAfter } from '../http/retry-after.js';
@@ -143,10 +144,7 @@ export function suspectOf({ status, error }: Answered): 'token' | 'client' | 'se
 }
 
 /** The status of an answer, and its error code if there is one: "400 access_denied". */
-export function answerText({
-  status,
-  error,
-}: Pick<Answered, 'status' | 'error'> | { status: number; error: string | null }): string {
+export function answerText({ status, error }: { status: number; error?: string | null | undefined }): string {
   return error == null ? String(status) : `${status} ${error}`;
 }
 
@@ -162,8 +160,7 @@ function hasError(body: unknown): boolean {
 }
 
 function memberOf(body: unknown, name: string): unknown {
-  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
-  return isObject ? (body as Record<string, unknown>)[name] : undefined;
+  return isObject(body) ? body[name] : undefined;
 }
 
 function readGrant(status: number, body: unknown): TokenResponse {
@@ -187,7 +184,7 @@ function readGrant(status: number, body: unknown): TokenResponse {
 
 /** Names missing and unusable members, without their values. */
 function problemOf(body: unknown, error: z.ZodError): string {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'the answer is no JSON object';
+  if (!isObject(body)) return 'the answer is no JSON object';
   const names = new Set(error.issues.map(({ path }) => String(path[0])));
   return [...names].map((name) => `${name} is ${name in body ? 'of no use' : 'missing'}`).join(', ');
 }
@@ -195,12 +192,4 @@ function problemOf(body: unknown, error: z.ZodError): string {
 function secret(value: string): Secret {
   registerSecret(value);
   return new Secret(value);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

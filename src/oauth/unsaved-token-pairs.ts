@@ -46,18 +46,16 @@ export class UnsavedTokenPairs {
     try {
       return await untilCommitted(pair.store, this.#retries);
     } catch (cause) {
-      const error = (await this.#isSetAside(pair)) ? setAsideError(pair, cause) : this.#keepInMemory(pair, cause);
-      this.#logger.error(
-        { err: error, ...logFieldsOf(pair.company), sql_state: sqlStateOf(cause) },
-        'tokens could not be stored',
-      );
+      const error = (await this.#isSetAside(pair)) ? notStored(pair, 'quarantine', cause) : this.#keepInMemory(pair, cause);
+      const facts = { err: error, ...logFieldsOf(pair.company), sql_state: sqlStateOf(cause) };
+      this.#logger.error(facts, 'tokens could not be stored');
       throw error;
     }
   }
 
   /** Throws `token_not_stored` while the successor of the token with this hash is kept in memory. */
   refuseKept(successorOf: string): void {
-    for (const pair of this.#inMemory.keys()) if (pair.successorOf === successorOf) throw inMemoryError(pair, undefined);
+    for (const pair of this.#inMemory.keys()) if (pair.successorOf === successorOf) throw notStored(pair, 'memory');
   }
 
   /** Await it before you close the database. Pairs still in memory afterwards are lost, and the log names their companies. */
@@ -76,7 +74,7 @@ export class UnsavedTokenPairs {
   #keepInMemory(pair: ReceivedPair<unknown>, cause: unknown): MusterError {
     const offering = this.#offer(pair).finally(() => this.#inMemory.delete(pair));
     this.#inMemory.set(pair, offering);
-    return inMemoryError(pair, cause);
+    return notStored(pair, 'memory', cause);
   }
 
   async #offer(pair: ReceivedPair<unknown>): Promise<void> {
@@ -109,28 +107,21 @@ export class UnsavedTokenPairs {
   }
 }
 
-function setAsideError({ company }: ReceivedPair<unknown>, cause: unknown): MusterError {
-  return new MusterError(
-    'token_not_stored',
-    `The service granted ${describeCompany(company)} new tokens, and the database refused to store them (${stateOf(cause)}): nothing was changed, and the new refresh token is safe in quarantine. Make sure that the database accepts writes, then repeat the request: it continues with the token in quarantine`,
-    { cause, details: { kept: 'quarantine', sql_state: sqlStateOf(cause) ?? null } },
-  );
-}
+const OUTCOMES = {
+  quarantine: (state: string) =>
+    `the database refused to store them (${state}): nothing was changed, and the new refresh token is safe in quarantine. Make sure that the database accepts writes, then repeat the request: it continues with the token in quarantine`,
+  memory: (state: string) =>
+    `the database does not accept them (${state}): this process keeps them in memory and stores them as soon as it can. Do not restart it and do not send the old token again; make sure that the database accepts writes, then look at the company`,
+};
 
-function inMemoryError({ company }: ReceivedPair<unknown>, cause: unknown): MusterError {
-  return new MusterError(
-    'token_not_stored',
-    `The service granted ${describeCompany(company)} new tokens, and the database does not accept them (${stateOf(cause)}): this process keeps them in memory and stores them as soon as it can. Do not restart it and do not send the old token again; make sure that the database accepts writes, then look at the company`,
-    { cause, details: { kept: 'memory', sql_state: sqlStateOf(cause) ?? null } },
-  );
+function notStored({ company }: ReceivedPair<unknown>, kept: keyof typeof OUTCOMES, cause?: unknown): MusterError {
+  const state = sqlStateOf(cause);
+  const outcome = OUTCOMES[kept](state === undefined ? 'it does not answer' : `SQLSTATE ${state}`);
+  const message = `The service granted ${describeCompany(company)} new tokens, and ${outcome}`;
+  return new MusterError('token_not_stored', message, { cause, details: { kept, sql_state: state ?? null } });
 }
 
 /** The SQLSTATE, if the database answered. */
 function sqlStateOf(cause: unknown): string | undefined {
   return sqlState(isMusterError(cause) && cause.code !== 'database_unavailable' ? cause.cause : cause);
-}
-
-function stateOf(cause: unknown): string {
-  const state = sqlStateOf(cause);
-  return state === undefined ? 'it does not answer' : `SQLSTATE ${state}`;
 }

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
+import { digest } from '../core/secret.js';
 import type { Grants, IssuedTokens } from './grants.js';
 import { randomToken, Tokens } from './tokens.js';
 
@@ -128,7 +128,7 @@ function refuse(error: TokenRefusal['error'], description: string): TokenRefusal
 /** A verifier without a challenge is refused too: an attacker may have removed the challenge from the authorization request. */
 function isProved(challenge: string | undefined, verifier: string | undefined): boolean {
   if (challenge === undefined || verifier === undefined) return challenge === verifier;
-  return /^[\w.~-]{43,128}$/.test(verifier) && createHash('sha256').update(verifier).digest('base64url') === challenge;
+  return /^[\w.~-]{43,128}$/.test(verifier) && digest(verifier) === challenge;
 }
 
 function back({ redirectUri, state }: Pick<Consent, 'redirectUri' | 'state'>, code?: string): string {

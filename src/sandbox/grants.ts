@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { makeFolder, unusableHome } from '../core/home.js';
+import { digest } from '../core/secret.js';
 import { randomToken, Tokens } from './tokens.js';
 
 /** A person on the consent page, and what the person may see. */
@@ -170,10 +170,6 @@ function accessTokenOf({ claims }: Person): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const header = { alg: 'RS256', typ: 'JWT' };
   return [part(header), part({ ...claims, jti: randomToken() }), randomToken()].join('.');
-}
-
-function digest(token: string): string {
-  return createHash('sha256').update(token).digest('base64url');
 }
 
 function readGrants(path: string): KeptGrant[] {

@@ -6,6 +6,7 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest }
 import { type Clock, systemClock } from '../core/clock.js';
 import { parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
+import { type Members, parseObject } from '../core/json.js';
 import { JSON_TYPE, Refusal, sendJson, type Visit, visitOf } from './answer.js';
 import type { Effect, Faults } from './faults.js';
 import type { RateLimiter } from './rate-limiter.js';
@@ -25,10 +26,8 @@ export interface ServerOptions {
   readonly limiter: () => RateLimiter | undefined;
 }
 
-type Members = Readonly<Record<string, unknown>>;
-
 /** Parsers of bodies by Content-Type. */
-const BODIES = { 'application/json': readObject, 'application/x-www-form-urlencoded': readForm, '*': () => undefined };
+const BODIES = { 'application/json': parseObject, 'application/x-www-form-urlencoded': readForm, '*': () => undefined };
 
 /**
  * Serves the routes that `addRoutes` adds, with faults. Handlers get query and form as objects of texts, a JSON object as it is, and undefined
@@ -52,10 +51,12 @@ export async function serve(
     throw new Refusal(404, 'not_found', 'There is no such address.');
   });
   // An error of the sandbox itself gets a response too, so that it does not look like a dropped connection.
-  app.setErrorHandler((error: Refusal | FastifyError, _request, reply) => {
-    const refusal =
-      error instanceof Refusal ? error : new Refusal(error.statusCode ?? 500, error.code ?? 'internal_error', String(error));
-    return sendJson(reply, refusal.status, { error: refusal.code, message: refusal.message }, refusal.headers);
+  app.setErrorHandler((error: Refusal | MusterError | FastifyError, _request, reply) => {
+    const { status, code, message } =
+      error instanceof Refusal || error instanceof MusterError
+        ? error
+        : { status: error.statusCode ?? 500, code: error.code ?? 'internal_error', message: String(error) };
+    return sendJson(reply, status, { error: code, message }, error instanceof Refusal ? error.headers : {});
   });
   addRoutesAndRefusals(app, addRoutes);
 
@@ -178,14 +179,4 @@ function loggedInput({ method, query, body }: FastifyRequest, path: string): Mem
 
 function readForm(text: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(text));
-}
-
-/** A body that is a JSON object, or undefined. */
-function readObject(body: string): Members | undefined {
-  try {
-    const value: unknown = JSON.parse(body);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -19,7 +19,6 @@ import { ResponseMemory } from '../../src/http/response-memory.js';
 import { Authorization } from '../../src/oauth/authorization.js';
 import { AuthorizationFlows } from '../../src/oauth/authorization-flows.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
-import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
 import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
@@ -128,9 +127,8 @@ export async function startAdmin(
       return { created: !known };
     }
   })(parts);
-  const signer = new ConnectLinkSigner(keyring);
   const publicUrl = options.publicUrl ?? new URL('https://muster.example');
-  const links = new ConnectLinks({ ...parts, signer, publicUrl });
+  const links = new ConnectLinks({ ...parts, keyring, publicUrl });
 
   const server = createAdminServer({
     host: '127.0.0.1',

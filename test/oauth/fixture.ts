@@ -10,7 +10,6 @@ import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Authorization } from '../../src/oauth/authorization.js';
 import { AuthorizationFlows } from '../../src/oauth/authorization-flows.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
-import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
 import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
@@ -67,8 +66,7 @@ export function patient(room: OauthRoom): OauthRoom {
 
 /** The flow from a connect link on, as one process has it. */
 export function authorizationFlow({ deps, provider }: OauthRoom, clock: Clock, keyring = KEYRING) {
-  const signer = new ConnectLinkSigner(keyring);
-  const links = new ConnectLinks({ ...deps, clock, signer, publicUrl: new URL('https://muster.example/base/') });
+  const links = new ConnectLinks({ ...deps, clock, keyring, publicUrl: new URL('https://muster.example/base/') });
   const flows = new AuthorizationFlows(deps.db, keyring, clock);
   const authorization = new Authorization({ ...deps, clock, flows, links, providers: { test: provider } });
   return { links, authorization };

@@ -1,7 +1,6 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { isMusterError, MusterError } from '../../core/errors.js';
-import type { Secret } from '../../core/secret.js';
+import { MusterError } from '../../core/errors.js';
+import { isSameSecret, type Secret } from '../../core/secret.js';
 import { Refusal, sendJson, visitOf } from '../answer.js';
 import type { Resource } from '../company-spec.js';
 import type { Effect } from '../faults.js';
@@ -41,13 +40,13 @@ export function lessonRoutes(app: FastifyInstance, lessons: Lessons, world: Worl
 
   app.get('/sandbox/lessons', { preHandler }, (_request, reply) => sendJson(reply, 200, { data: lessons.active.map(model) }));
   app.post<{ Params: { name: string }; Body: Body }>('/sandbox/lessons/:name/break', { preHandler }, ({ params, body }, reply) =>
-    sendJson(reply, 200, model(refusing(() => lessons.break(params.name, targetOf(body))))),
+    sendJson(reply, 200, model(lessons.break(params.name, targetOf(body)))),
   );
   app.post<{ Params: { name?: string } }>('/sandbox/lessons/mend', { preHandler }, (_request, reply) =>
     sendJson(reply, 200, { data: lessons.mend().map(model) }),
   );
   app.post<{ Params: { name: string } }>('/sandbox/lessons/:name/mend', { preHandler }, ({ params }, reply) =>
-    sendJson(reply, 200, { data: refusing(() => lessons.mend(params.name)).map(model) }),
+    sendJson(reply, 200, { data: lessons.mend(params.name).map(model) }),
   );
 }
 
@@ -65,19 +64,6 @@ function targetOf({ company_id: companyId, list: resource, seconds }: NonNullabl
 }
 
 function requireToken(request: FastifyRequest, token: Secret): void {
-  const given = Buffer.from(request.headers.authorization ?? '');
-  const right = Buffer.from(`Bearer ${token.reveal()}`);
-  if (given.length === right.length && timingSafeEqual(given, right)) return;
+  if (isSameSecret(request.headers.authorization ?? '', `Bearer ${token.reveal()}`)) return;
   throw new Refusal(401, 'unauthorized', 'Use `muster sandbox`, which has the token for lessons.');
-}
-
-/** Refuses the request with the message of `act` if it concerns something that does not exist. */
-function refusing<T>(act: () => T): T {
-  try {
-    return act();
-  } catch (error) {
-    if (isMusterError(error, 'invalid_request') || isMusterError(error, 'company_not_found'))
-      throw new Refusal(error.status, error.code, error.message);
-    throw error;
-  }
 }

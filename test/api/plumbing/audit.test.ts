@@ -17,7 +17,7 @@ test('lists who did what, newest first, with the reason for an authorization tha
   await admin.call('POST', `/api/companies/test/${company.companyId}/pause`);
   const linkId = randomUUID();
   const deps = { db: admin.db, logger: createLogger({ level: 'silent' }) };
-  await recordFlowEnd(deps, { linkId, environment: 'test', outcome: 'not_configured', reason: 'invalid_client' });
+  await recordFlowEnd(deps, { linkId, environment: 'test', outcome: 'not_configured', causes: { reason: 'invalid_client' } });
   const [failed, paused] = (await list()).data;
   expect(failed).toEqual({
     id: expect.any(String),
