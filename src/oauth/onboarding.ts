@@ -126,7 +126,7 @@ function refusalOf(answer: Exclude<TokenResponse, Grant>): [ErrorCode, string] {
 
 const unreachable = (problem: string): [ErrorCode, string] => ['service_unreachable', problem];
 
-/** By the likely cause of a refusal without an explanation. */
+/** Code and message by the likely cause of a refusal without an explanation. */
 const UNEXPLAINED = {
   token: (answered: string): [ErrorCode, string] => [
     'token_refused',
