@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
-import { isObject, type Members } from '../core/json.js';
+import { isObject, type Members, present } from '../core/json.js';
 import { faultOfCandidate } from '../pagers/id-candidate.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { PrivacyKey } from '../privacy/privacy-key.js';
@@ -102,13 +102,7 @@ function toEndpoint(
     ...entry,
     pager,
     envelope: envelope ?? '',
-    ...(base === undefined ? {} : { base }),
-    ...(query && { query }),
-    ...(body && { body }),
-    ...(fields && { fields }),
-    ...(parent === undefined ? {} : { parent }),
-    ...(optional && { optional }),
-    ...(privacy && { privacy }),
+    ...present({ base, query, body, fields, parent, privacy, optional: optional || undefined }),
   };
 }
 

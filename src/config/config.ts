@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { loadCatalogue } from '../catalogue/load-catalogue.js';
 import type { Environment } from '../core/company.js';
 import { type Fault, FaultsError } from '../core/errors.js';
+import { present } from '../core/json.js';
 import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import { type OidcSettings, signInCallback } from '../dashboard/sign-in/oidc-settings.js';
@@ -202,11 +203,6 @@ export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
     throw new FaultsError('invalid_configuration', 'Muster cannot start: settings and the catalogue are wrong.', all);
   }
   return config;
-}
-
-/** Leaves out members that are undefined. */
-function present<T extends object>(members: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
 }
 
 /** The address to which the service sends people back, unless a redirect URI is set. */

@@ -20,3 +20,8 @@ export function parseObject(text: string): Members | undefined {
   const value = parseJson(text);
   return isObject(value) ? value : undefined;
 }
+
+/** Leaves out members that are undefined. */
+export function present<T extends object>(members: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
+}

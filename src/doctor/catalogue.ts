@@ -1,7 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import { FaultsError } from '../core/errors.js';
 import { countListsByResource } from '../db/tables/overdue.js';
-import { type Check, counted, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
+import { type Check, counted, type Finding, ifNotLookedAt, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 
 /** `load` throws FaultsError `invalid_catalogue`. */
@@ -25,18 +25,13 @@ export function checkCatalogue(load: () => Catalogue, access: DatabaseAccess): C
 
 /** Finds lists that the database has and the catalogue no longer names. */
 async function forgotten(names: ReadonlySet<string>, access: DatabaseAccess): Promise<Finding[]> {
-  try {
-    const known = await access.read(countListsByResource);
-    return known
-      .filter(({ resource }) => !names.has(resource))
-      .map(({ resource, lists }) =>
-        warning(
-          `the catalogue has no list ${resource} any more; its rows stay as they were, of ${counted(lists, 'company', 'companies')}`,
-          `Put it back to mirror it on; its rows go with their companies, or by DROP TABLE mirror.${resource}.`,
-        ),
-      );
-  } catch (error) {
-    if (error instanceof NotLookedAt) return [];
-    throw error;
-  }
+  const known = await access.read(countListsByResource).catch(ifNotLookedAt(() => []));
+  return known
+    .filter(({ resource }) => !names.has(resource))
+    .map(({ resource, lists }) =>
+      warning(
+        `the catalogue has no list ${resource} any more; its rows stay as they were, of ${counted(lists, 'company', 'companies')}`,
+        `Put it back to mirror it on; its rows go with their companies, or by DROP TABLE mirror.${resource}.`,
+      ),
+    );
 }

@@ -18,12 +18,22 @@ export interface Check {
 
 /** A check could not look, for a reason that another check reports or that is no fault. */
 export class NotLookedAt extends Error {
-  readonly finding: Finding;
-
-  constructor(finding: Finding) {
+  constructor(readonly finding: Finding) {
     super(finding.found);
-    this.finding = finding;
   }
+}
+
+/** Handles the rejection of a check that could not look; other errors pass. */
+export function ifNotLookedAt<T>(instead: (finding: Finding) => T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof NotLookedAt) return instead(error.finding);
+    throw error;
+  };
+}
+
+/** The findings whose conditions hold. */
+export function holding(...findings: readonly (Finding | false)[]): Finding[] {
+  return findings.filter((finding) => finding !== false);
 }
 
 export const ok = (found: string): Finding => ({ level: 'ok', found });

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
 import { readServerClock } from '../db/connection/server-state.js';
-import { type Check, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
+import { type Check, type Finding, ifNotLookedAt, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 import type { ServiceProbes } from './service-probes.js';
 
@@ -26,22 +26,18 @@ export function checkClock({ access, probes, clock }: ClockNeeds): Check {
         const probe = await api().catch(() => undefined);
         return probe?.aheadMs === undefined ? [] : [compared(`the ${environment} service`, probe.aheadMs)];
       });
-      return [...(await ofDatabase(access, clock)), ...(await Promise.all(services)).flat()];
+      return [await ofDatabase(access, clock), ...(await Promise.all(services)).flat()];
     },
   };
 }
 
-async function ofDatabase(access: DatabaseAccess, clock: Clock): Promise<Finding[]> {
-  try {
-    return await access.read(async (db) => {
-      const [asked, begin] = [clock.now(), clock.monotonic()];
-      const now = await readServerClock(db);
-      return [compared('the database', now - (asked + (clock.monotonic() - begin) / 2))];
-    });
-  } catch (error) {
-    if (error instanceof NotLookedAt) return [error.finding];
-    throw error;
-  }
+function ofDatabase(access: DatabaseAccess, clock: Clock): Promise<Finding> {
+  const look = access.read(async (db) => {
+    const [asked, begin] = [clock.now(), clock.monotonic()];
+    const now = await readServerClock(db);
+    return compared('the database', now - (asked + (clock.monotonic() - begin) / 2));
+  });
+  return look.catch(ifNotLookedAt((finding) => finding));
 }
 
 /** `aheadMs` is positive where the other clock is ahead of ours. */

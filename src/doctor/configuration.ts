@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { Environment } from '../core/company.js';
 import type { Fault } from '../core/errors.js';
-import { type Check, counted, type Finding, ok, problem, warning } from './check.js';
+import { type Check, counted, type Finding, holding, ok, problem, warning } from './check.js';
 
 export interface ConfigurationState {
   readonly faults: readonly Fault[];
@@ -59,30 +59,28 @@ function secrets({ sources }: ConfigurationState): Finding[] {
 
 function adminToken({ adminToken: token, isShared }: ConfigurationState): Finding[] {
   if (token.kind === 'none') return [ok(`the admin token is made at the first start, and kept in ${token.path}`)];
-  const found: Finding[] = [];
-  if (token.length < LEAST_LENGTH)
-    found.push(
+  const isKept = token.kind === 'kept';
+  const found = holding(
+    token.length < LEAST_LENGTH &&
       warning(
         `the admin token has ${token.length} characters, and can be guessed`,
         'Set MUSTER_ADMIN_TOKEN to 16 characters or more: openssl rand -hex 32',
       ),
-    );
-  if (token.kind === 'kept' && token.isExposed)
-    found.push(
+    isKept &&
+      token.isExposed &&
       warning(
         `others than its owner may read the admin token in ${token.path}`,
         `Run chmod 600 ${token.path}; if others may have read it, delete the file, and the next start makes a new one.`,
       ),
-    );
-  if (token.kind === 'kept' && isShared)
-    found.push(
+    isKept &&
+      isShared &&
       warning(
         `the admin token is kept in ${token.path}, and every other machine makes one of its own`,
         'Set MUSTER_ADMIN_TOKEN to the same for every process.',
       ),
-    );
+  );
   if (found.length > 0) return found;
-  return [ok(token.kind === 'kept' ? `the admin token is kept in ${token.path}` : 'the admin token is set')];
+  return [ok(isKept ? `the admin token is kept in ${token.path}` : 'the admin token is set')];
 }
 
 /** Reports variables whose names look like a misspelt setting. */

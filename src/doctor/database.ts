@@ -3,7 +3,7 @@ import { requireUsableServer } from '../db/connection/server-check.js';
 import { readServerState, type ServerSetting, type ServerState } from '../db/connection/server-state.js';
 import { type MigrationState, readMigrationState } from '../db/schema/migrate.js';
 import { requireRuntimeRights } from '../db/schema/runtime-rights.js';
-import { type Check, counted, type Finding, ok, problem, warning } from './check.js';
+import { type Check, counted, type Finding, holding, ok, problem, warning } from './check.js';
 import type { DatabaseAccess, Pooling } from './database-access.js';
 
 export interface DatabaseNeeds {
@@ -142,20 +142,17 @@ function age({ transactionAge }: ServerState): Finding[] {
 
 function migrations({ pending, newer, problem: refusal }: MigrationState): Finding[] {
   if (refusal !== undefined) return [problem(refusal, 'Do what it says: nothing starts before.')];
-  const found: Finding[] = [];
-  if (newer.length > 0)
-    found.push(
+  const found = holding(
+    newer.length > 0 &&
       warning(
         `the database has ${counted(newer.length, 'migration')} of a newer version (${newer.join(', ')})`,
         'Upgrade this installation, too.',
       ),
-    );
-  if (pending.length > 0)
-    found.push(
+    pending.length > 0 &&
       warning(
         `${counted(pending.length, 'migration')} pending, ${pending[0]} first`,
         'The next start of up, api or worker applies them, or `muster migrate` now.',
       ),
-    );
+  );
   return found.length > 0 ? found : [ok('every migration is applied')];
 }

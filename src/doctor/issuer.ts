@@ -1,4 +1,5 @@
 import { isMusterError } from '../core/errors.js';
+import { parseObject } from '../core/json.js';
 import { withoutSlash } from '../core/own-address.js';
 import { type HttpClient, textOf } from '../http/http-client.js';
 import { type Check, type Finding, ok, problem } from './check.js';
@@ -32,10 +33,6 @@ async function findingOf(http: HttpClient, issuer: URL): Promise<Finding> {
 }
 
 function issuerIn(text: string): URL | undefined {
-  try {
-    const { issuer } = JSON.parse(text) as { issuer?: unknown };
-    return typeof issuer === 'string' ? new URL(issuer) : undefined;
-  } catch {
-    return undefined;
-  }
+  const issuer = parseObject(text)?.['issuer'];
+  return typeof issuer === 'string' && URL.canParse(issuer) ? new URL(issuer) : undefined;
 }

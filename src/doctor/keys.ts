@@ -3,7 +3,7 @@ import type { EncryptionKey } from '../core/secret.js';
 import { readCiphertexts, SEALED_COLUMNS } from '../db/tables/ciphertexts.js';
 import { readMarkKey } from '../db/tables/marks.js';
 import { Cipher, Keyring } from '../oauth/cipher.js';
-import { type Check, counted, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
+import { type Check, counted, type Finding, holding, NotLookedAt, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 
 /** `none`: no key is kept yet. `wrong`: MUSTER_ENCRYPTION_KEYS cannot be read. */
@@ -35,17 +35,15 @@ export function checkKeys(keys: Keys, access: DatabaseAccess): Check {
       const markKey = await access.read(readMarkKey);
       const used = new Set([...tallies.map(({ key }) => key), ...(markKey === undefined ? [] : [keyOf(markKey)])]);
       const idle = keys.filter(({ id }) => id !== ring.currentId && !used.has(id)).map(({ id }) => id);
-      return [
-        ...(tallies.length === 0 ? [ok('no token is stored')] : tallies.flatMap((one) => findingsOf(one, ring))),
-        ...(markKey === undefined ? [] : [describeMarkKey(markKey, cipher)]),
-        ...(idle.length > 0
-          ? [
-              ok(
-                `neither tokens nor marks need the key ${idle.join(', ')}: after \`muster rotate-keys\` it may go from MUSTER_ENCRYPTION_KEYS`,
-              ),
-            ]
-          : []),
-      ];
+      return holding(
+        tallies.length === 0 && ok('no token is stored'),
+        ...tallies.flatMap((one) => findingsOf(one, ring)),
+        markKey !== undefined && describeMarkKey(markKey, cipher),
+        idle.length > 0 &&
+          ok(
+            `neither tokens nor marks need the key ${idle.join(', ')}: after \`muster rotate-keys\` it may go from MUSTER_ENCRYPTION_KEYS`,
+          ),
+      );
     },
   };
 }
@@ -91,26 +89,21 @@ function keyOf(sealed: string): string | null {
 }
 
 function findingsOf({ key, tokens, missing, damaged }: Tally, { currentId }: Keyring): Finding[] {
-  const found: Finding[] = [];
-  if (missing > 0)
-    found.push(
+  const readable = tokens - missing - damaged;
+  const text = `${counted(readable, 'token')} can be read with key ${key}`;
+  return holding(
+    missing > 0 &&
       problem(
         `${counted(missing, 'token')} encrypted with key ${key}, which is missing: their companies cannot be synced`,
         'Append that key to MUSTER_ENCRYPTION_KEYS again; `muster rotate-keys` lists the companies.',
       ),
-    );
-  if (damaged > 0)
-    found.push(
+    damaged > 0 &&
       problem(
         key === null
           ? `${counted(damaged, 'token')} cannot be read: what is stored is no ciphertext`
           : `${counted(damaged, 'token')} do not open with key ${key}: another key had this id, or the rows were altered`,
         'Give the id the key that it had; else send each of these companies a connect link. `muster rotate-keys` lists them.',
       ),
-    );
-  const readable = tokens - missing - damaged;
-  if (readable === 0) return found;
-  const text = `${counted(readable, 'token')} can be read with key ${key}`;
-  found.push(key === currentId ? ok(text) : warning(`${text}, which is not the first`, ROTATE));
-  return found;
+    readable > 0 && (key === currentId ? ok(text) : warning(`${text}, which is not the first`, ROTATE)),
+  );
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.js';
 import { readWaitingJobs, type WaitingJobs } from '../db/schema/queue-tables.js';
 import { QUEUES } from '../jobs/queue-backend.js';
 import { lookIntoRedisQueues } from '../jobs/redis-queue.js';
-import { type Check, counted, duration, type Finding, NotLookedAt, ok, problem, size, warning } from './check.js';
+import { type Check, counted, duration, type Finding, holding, NotLookedAt, ok, problem, size, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 
 /** `wrong`: REDIS_URL cannot be read. */
@@ -38,23 +38,20 @@ function server(info: ReadonlyMap<string, string>): Finding[] {
   const [name, version] = info.has('valkey_version')
     ? ['Valkey', info.get('valkey_version')]
     : ['Redis', info.get('redis_version')];
-  const found: Finding[] = [
-    ok(`${name} ${version}, ${info.get('redis_mode') ?? info.get('server_mode') ?? 'standalone'}, answers`),
-  ];
   const policy = info.get('maxmemory_policy');
-  if (policy !== undefined && policy !== 'noeviction')
-    found.push(
+  const [used, most] = [number('used_memory'), number('maxmemory')];
+  const isUnsaved = info.get('rdb_last_bgsave_status') === 'err' || info.get('aof_last_write_status') === 'err';
+  return holding(
+    ok(`${name} ${version}, ${info.get('redis_mode') ?? info.get('server_mode') ?? 'standalone'}, answers`),
+    policy !== undefined &&
+      policy !== 'noeviction' &&
       warning(
         `it may evict the keys of the queue when its memory is full (maxmemory-policy ${policy})`,
         'Set maxmemory-policy to noeviction. What is lost comes back by itself from the database.',
       ),
-    );
-  const [used, most] = [number('used_memory'), number('maxmemory')];
-  if (most > 0 && used > 0.9 * most)
-    found.push(warning(`${size(used)} of its ${size(most)} of memory are in use`, 'Raise its maxmemory.'));
-  if (info.get('rdb_last_bgsave_status') === 'err' || info.get('aof_last_write_status') === 'err')
-    found.push(problem('it could not save to its disk', 'See its log; until it can, it may take no writes.'));
-  return found;
+    most > 0 && used > 0.9 * most && warning(`${size(used)} of its ${size(most)} of memory are in use`, 'Raise its maxmemory.'),
+    isUnsaved && problem('it could not save to its disk', 'See its log; until it can, it may take no writes.'),
+  );
 }
 
 function jobs(queues: readonly WaitingJobs[], clock: Clock): Finding[] {
