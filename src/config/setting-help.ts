@@ -12,11 +12,15 @@ export interface SettingHelp {
 
 export const HELP = z.registry<SettingHelp>();
 
-export type Help = Omit<SettingHelp, 'secret'> & { readonly secret?: true };
+export type Help = Omit<SettingHelp, 'secret'>;
 
 /** A setting that may be unset. */
 export const optional = <T>(schema: z.ZodType<T, string>, help: Help) =>
   schema.optional().register(HELP, { secret: false, ...help });
+
+/** A secret that may be unset. */
+export const secret = <T>(schema: z.ZodType<T, string>, help: Help) =>
+  schema.optional().register(HELP, { secret: true, ...help });
 
 /** A setting whose default is the text `unset`. */
 export const defaulted = <T>(schema: z.ZodType<T, string>, unset: string, help: Pick<Help, 'help' | 'example'>) =>

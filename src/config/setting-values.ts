@@ -14,17 +14,17 @@ import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
 const orEnd = (error: string) => ({ error, abort: true });
 
 /** A text that passes the test, or has the form. */
-function text(isRight: RegExp | ((text: string) => boolean), error: string) {
+function checked(isRight: RegExp | ((text: string) => boolean), error: string) {
   return z.string().refine((given) => (isRight instanceof RegExp ? isRight.test(given) : isRight(given)), orEnd(error));
 }
 
 export function wholeNumber(min: number, max: number) {
   const isRight = (text: string) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max;
-  return text(isRight, `must be a whole number from ${min} to ${max}`).transform(Number);
+  return checked(isRight, `must be a whole number from ${min} to ${max}`).transform(Number);
 }
 
 /** A part of a whole above 0: `0.03` or `3%`. */
-export const share = text(
+export const share = checked(
   (given) => /^\d{1,3}(\.\d{1,6})?%?$/.test(given) && partOf(given) > 0 && partOf(given) <= 1,
   'must be a share like 0.03 or 3%, above 0 and at most 1',
 ).transform(partOf);
@@ -36,7 +36,7 @@ function partOf(text: string): number {
 /** A URL, kept as text because drivers parse it themselves. */
 export function urlText(...protocols: string[]) {
   const allowed = protocols.map((protocol) => `${protocol}//`).join(' or ');
-  return text(
+  return checked(
     (given) => URL.canParse(given),
     `must be a URL that begins with ${allowed}; encode special characters of a password`,
   ).refine((given) => protocols.includes(new URL(given).protocol), orEnd(`must begin with ${allowed}`));
@@ -94,7 +94,7 @@ export const EXPORT_FOLDERS = DESTINATION_KINDS.map(({ scheme, folderAddress }) 
 ).join(', or ');
 
 /** A folder, local or on S3, without a trailing slash. */
-export const exportTarget = text((given) => exportFolder(given) !== undefined, `must be ${EXPORT_FOLDERS}`).transform(
+export const exportTarget = checked((given) => exportFolder(given) !== undefined, `must be ${EXPORT_FOLDERS}`).transform(
   (given) => exportFolder(given)!,
 );
 
@@ -131,7 +131,7 @@ export const noProxy = z.string().transform((text, context) => {
 });
 
 /** RFC 6749 (3.3). */
-export const scope = text(
+export const scope = checked(
   /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/,
   'must be scopes with one space between two',
 );
@@ -146,20 +146,20 @@ export const host = z
   .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
   .refine((text) => /^[\w.:-]+$/.test(text), 'must be an IP address or a host name, without a port');
 
-export const installation = text(/^[\w.-]{1,63}$/, 'must have only letters, digits, dots, dashes and underscores, at most 63');
+export const installation = checked(/^[\w.-]{1,63}$/, 'must have only letters, digits, dots, dashes and underscores, at most 63');
 
 export const secret = z.string().transform((given) => new Secret(given));
 
-export const asciiSecret = text(/^[\x21-\x7e]+$/, 'must be plain ASCII, without spaces').pipe(secret);
+export const asciiSecret = checked(/^[\x21-\x7e]+$/, 'must be plain ASCII, without spaces').pipe(secret);
 
-export const longSecret = text(/^[\x21-\x7e]{16,}$/, 'must be at least 16 characters of plain ASCII, without spaces').pipe(
+export const longSecret = checked(/^[\x21-\x7e]{16,}$/, 'must be at least 16 characters of plain ASCII, without spaces').pipe(
   secret,
 );
 
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 /** Base64 of 32 bytes. */
-export const privacyKey = text(
+export const privacyKey = checked(
   (given) => BASE64.test(given) && Buffer.from(given, 'base64').length === 32,
   'must be 32 bytes in base64: make some with `openssl rand -base64 32`',
 ).pipe(secret);
@@ -191,7 +191,7 @@ export const signingKey = z
     return new Secret(bytes.subarray(-32).toString('base64'));
   });
 
-export const cron = text(
+export const cron = checked(
   isCron,
   'must be five fields of cron: minute, hour, day of month, month, day of week (and a sixth in front for seconds, if wanted)',
 );
@@ -202,7 +202,7 @@ function isCron(text: string): boolean {
   return succeeds(() => CronExpressionParser.parse(text, { tz: 'UTC' }).next());
 }
 
-export const timezone = text(
+export const timezone = checked(
   (name) => /^[A-Za-z]/.test(name) && succeeds(() => Intl.DateTimeFormat('en', { timeZone: name })),
   'must be the name of an IANA time zone',
 );

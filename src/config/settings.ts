@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../core/company.js';
-import { defaulted, HELP, type Help, optional, type SettingHelp } from './setting-help.js';
+import { defaulted, HELP, type Help, optional, type SettingHelp, secret } from './setting-help.js';
 import * as value from './setting-values.js';
 import { signInSettings } from './sign-in-settings.js';
 
@@ -9,17 +9,15 @@ const path = z.string().transform((text) => resolve(text));
 
 /** Reads the variables, whose texts are trimmed and never empty. */
 export const SETTINGS = z.object({
-  DATABASE_URL: optional(value.databaseUrl, {
+  DATABASE_URL: secret(value.databaseUrl, {
     help: 'PostgreSQL 15 or newer. Sockets and several hosts: [below](#database_url). For each `sslmode` and for poolers, see [requirements.md](requirements.md#postgresql).',
     unset: 'an embedded PostgreSQL under `MUSTER_HOME`',
     example: 'postgres://muster:password@db.example.com:5432/muster',
-    secret: true,
   }),
-  REDIS_URL: optional(value.urlText('redis:', 'rediss:'), {
+  REDIS_URL: secret(value.urlText('redis:', 'rediss:'), {
     help: 'Redis 6.2 or newer, or Valkey, for the queue.',
     unset: 'the queue lives in the database',
     example: 'redis://cache.example.com:6379/0',
-    secret: true,
   }),
   MUSTER_HOME: defaulted(path, '.muster', {
     help: 'Folder for the embedded database and for generated keys and tokens.',
@@ -50,35 +48,30 @@ export const SETTINGS = z.object({
     unset: '`http://HOST:PORT`',
     example: 'https://muster.example.com',
   }),
-  MUSTER_ADMIN_TOKEN: optional(value.asciiSecret, {
+  MUSTER_ADMIN_TOKEN: secret(value.asciiSecret, {
     help: 'Bearer token with every right, without spaces; use 16 characters or more. Commands accept a named token here, too.',
     unset: 'generated at first start and kept under `MUSTER_HOME`',
     example: 'a-long-random-text-of-your-own',
-    secret: true,
   }),
-  METRICS_TOKEN: optional(value.longSecret, {
+  METRICS_TOKEN: secret(value.longSecret, {
     help: 'Bearer token for `GET /metrics`: at least 16 characters without spaces. Every token that the API accepts is accepted there as well.',
     unset: 'anyone may scrape',
     example: 'a-long-random-text-for-prometheus',
-    secret: true,
   }),
-  MUSTER_ENCRYPTION_KEYS: optional(value.encryptionKeys, {
+  MUSTER_ENCRYPTION_KEYS: secret(value.encryptionKeys, {
     help: 'Keys for the tokens at rest: `keyid:base64-of-32-bytes`, comma-separated. The first encrypts, all decrypt.',
     unset: 'generated and kept under `MUSTER_HOME` with the embedded database; required with `DATABASE_URL`',
     example: 'k1:ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
-    secret: true,
   }),
-  MUSTER_SIGNING_KEY: optional(value.signingKey, {
+  MUSTER_SIGNING_KEY: secret(value.signingKey, {
     help: 'Ed25519 key that signs [certificates](certificates.md): base64 of its 32 bytes, or of its PKCS#8.',
     unset: 'derived from the first of `MUSTER_ENCRYPTION_KEYS`, or from the key kept under `MUSTER_HOME`',
     example: 'ZXhhbXBsZS1zaWduaW5nLWtleS1uZXZlci11c2UtaXQ=',
-    secret: true,
   }),
-  MUSTER_PRIVACY_KEY: optional(value.privacyKey, {
+  MUSTER_PRIVACY_KEY: secret(value.privacyKey, {
     help: 'Key for the hashes of privacy rules: base64 of 32 bytes. Keep it: under another key the same value has another hash.',
     unset: 'none; required if the catalogue has a `hash` rule',
     example: 'ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
-    secret: true,
   }),
   MUSTER_CATALOGUE: optional(path, {
     help: 'YAML or JSON file that replaces the built-in catalogue.',
@@ -124,23 +117,20 @@ export const SETTINGS = z.object({
     unset: "512, or less: the heap's limit, or half of what the machine or the container has beyond 128 MB",
     example: '256',
   }),
-  HEARTBEAT_URL: optional(value.httpsUrl, {
+  HEARTBEAT_URL: secret(value.httpsUrl, {
     help: 'Address of a monitor that alarms on silence ([notifications](notifications.md#silence)). The installation sends it a GET once a minute while a worker is alive and every sweep is on time. https unless on loopback.',
     unset: 'silence raises no alarm',
     example: 'https://monitor.example.com/ping/muster',
-    secret: true,
   }),
-  NOTIFY_WEBHOOK_URL: optional(value.httpsUrl, {
+  NOTIFY_WEBHOOK_URL: secret(value.httpsUrl, {
     help: 'Address that receives [notifications](notifications.md); https unless on loopback.',
     unset: 'no notification is sent',
     example: 'https://hooks.example.com/muster',
-    secret: true,
   }),
-  NOTIFY_WEBHOOK_SECRET: optional(value.longSecret, {
+  NOTIFY_WEBHOOK_SECRET: secret(value.longSecret, {
     help: 'Key that signs the notifications: at least 16 characters without spaces.',
     unset: 'no notification is sent',
     example: 'a-long-random-text-for-signing',
-    secret: true,
   }),
   EXPORT_TO: optional(value.exportTarget, {
     help: `Target of the export after each night: ${value.EXPORT_FOLDERS}. Contents and times: [export.md](export.md#after-each-night).`,
@@ -179,17 +169,15 @@ export const SETTINGS = z.object({
     help: 'How long a refresh token that belongs to no onboarded company is kept.',
     example: '90',
   }),
-  HTTPS_PROXY: optional(value.proxy, {
+  HTTPS_PROXY: secret(value.proxy, {
     help: 'Proxy for all requests to https addresses: the service, its authorization server, the webhook, the heartbeat, the issuer and S3 ([below](#proxies)).',
     unset: 'requests are sent directly',
     example: 'http://user:password@proxy.example.com:3128',
-    secret: true,
   }),
-  HTTP_PROXY: optional(value.proxy, {
+  HTTP_PROXY: secret(value.proxy, {
     help: 'Proxy for all requests to http addresses.',
     unset: 'requests are sent directly',
     example: 'http://proxy.example.com:3128',
-    secret: true,
   }),
   NO_PROXY: optional(value.noProxy, {
     help: 'Hosts that are reached without a proxy, comma-separated ([below](#proxies)).',
@@ -217,10 +205,10 @@ function providerSettings(environment: Environment) {
       example: 'https://login.example.com',
     }),
     CLIENT_ID: needed(z.string(), { help: 'Identifier of the registered application.', example: 'muster' }),
-    CLIENT_SECRET: needed(value.secret, {
+    CLIENT_SECRET: secret(value.secret, {
       help: 'Secret of the application.',
+      unset,
       example: 'the-secret-issued-at-registration',
-      secret: true,
     }),
     SCOPE: optional(value.scope, {
       help: 'Scopes that the consent screen asks for, separated by spaces.',

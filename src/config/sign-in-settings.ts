@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defaulted, optional } from './setting-help.js';
+import { defaulted, optional, secret } from './setting-help.js';
 import * as value from './setting-values.js';
 
 /** The settings for sign-in by OpenID Connect, without the prefix of their variables. */
@@ -13,11 +13,10 @@ export function signInSettings() {
       example: 'https://login.example.com/realms/staff',
     }),
     CLIENT_ID: optional(z.string(), { help: 'Client identifier, registered with the issuer.', unset, example: 'muster' }),
-    CLIENT_SECRET: optional(value.secret, {
+    CLIENT_SECRET: secret(value.secret, {
       help: 'Secret of the client.',
       unset,
       example: 'the-secret-issued-at-registration',
-      secret: true,
     }),
     SCOPE: defaulted(value.signInScope, 'openid profile email', {
       help: 'Scopes to request, separated by spaces.',
