@@ -54,7 +54,7 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
   const seen = new Set<string>();
   const tokens = new Set<string | number>();
   let firstPage: string | undefined;
-  let found = NO_REHEARSAL;
+  const found: { -readonly [Name in keyof Rehearsal]: Rehearsal[Name] } = { ...NO_REHEARSAL };
   while (found.requests.length < MOST_PAGES && probing.left > keep && !found.hasEnded) {
     // The request for a page of a chain holds a token or an id.
     const isSecret = pager.linkage(state) === 'token-chain';
@@ -64,7 +64,8 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
       const page = await readResponse(response, endpoint, found.idField);
       const ids = page.ids.join('\n');
       const repeats = page.ids.filter((id) => seen.has(id)).length;
-      found = { ...found, requests: [...found.requests, request], idField: found.idField ?? page.idField };
+      found.requests = found.requests.concat(request);
+      found.idField ??= page.idField;
       const advance = pager.next(state, page, {
         repeats,
         isFirstPage: ids === firstPage,
@@ -74,37 +75,31 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
         if (page.count > 0) firstPage ??= ids;
         if (page.nextToken !== undefined) tokens.add(page.nextToken);
         for (const id of page.ids) seen.add(id);
-        found = withPage(found, page, repeats, seen.size);
+        found.pages += 1;
+        found.records = seen.size;
+        found.total = page.total ?? found.total;
+        found.repeats += repeats;
+        found.rejected += page.rejected.length;
+        found.samples = found.samples.concat(textsOf(page)).slice(0, MOST_SAMPLES);
       }
       if ('state' in advance) state = advance.state;
-      const linkage = pager.linkage(state);
-      found = { ...found, linkage, ...(advance.kind === 'done' && { hasEnded: true, doubted: advance.doubted }) };
+      found.linkage = pager.linkage(state);
+      if (advance.kind === 'done') [found.hasEnded, found.doubted] = [true, advance.doubted];
     } catch (error) {
       if (error instanceof RequestsSpent) break;
       if (!isMusterError(error)) throw error;
       const meaning = pager.meaningOf(error, state);
-      found = { ...found, requests: [...found.requests, probing.sent.at(-1)?.number ?? 0] };
+      found.requests = found.requests.concat(probing.sent.at(-1)?.number ?? 0);
       if (meaning?.kind === 'again') ({ state } = meaning);
-      else if (meaning?.kind === 'ended') found = { ...found, hasEnded: true, doubted: meaning.doubted };
+      else if (meaning?.kind === 'ended') [found.hasEnded, found.doubted] = [true, meaning.doubted];
       else return { ...found, failure: error.message };
     }
   }
   return found;
 }
 
-function withPage(found: Rehearsal, page: ReadPage, repeats: number, records: number): Rehearsal {
-  const texts = page.records
-    .slice(0, MOST_SAMPLES - found.samples.length)
-    .map(({ source, start, end }) => source.toString('utf8', start, end));
-  return {
-    ...found,
-    pages: found.pages + 1,
-    records,
-    total: page.total ?? found.total,
-    repeats: found.repeats + repeats,
-    rejected: found.rejected + page.rejected.length,
-    samples: [...found.samples, ...texts],
-  };
+function textsOf({ records }: ReadPage): string[] {
+  return records.slice(0, MOST_SAMPLES).map(({ source, start, end }) => source.toString('utf8', start, end));
 }
 
 function readResponse({ bytes, headers, url }: ApiResponse, endpoint: Endpoint, idField: ReadPage['idField']): Promise<ReadPage> {
