@@ -6,7 +6,7 @@ import { databaseTime } from '../db/tables/audit.js';
 import { advanceConnectLink, type ConnectLinkRow, completeConnectLink, findConnectLink } from '../db/tables/connect-links.js';
 import { type QuarantineReason, UNNAMED } from '../db/tables/quarantined-tokens.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import type { AuthorizationFlows, ReturnedFlow } from './authorization-flows.js';
+import type { AuthorizationFlows, ReturnedFlow, StartedFlow } from './authorization-flows.js';
 import type { ConnectLinks } from './connect-links.js';
 import { reasonOf, recordFlowEnd, shownText } from './flow-record.js';
 import { type Dependencies, quarantine, saveGrant } from './grant-store.js';
@@ -42,9 +42,7 @@ export type AuthorizationFailure =
   | 'unusable_grant';
 
 /** A started flow: the next address of the browser, and the cookie with which it returns. */
-export interface Started {
-  readonly location: URL;
-  readonly mark: string;
+export interface Started extends StartedFlow {
   /** The address that the cookie is for. */
   readonly callback: URL;
 }

@@ -1,5 +1,4 @@
-import { refusal } from './api-answers.js';
-import type { Lesson } from './lesson.js';
+import { type Lesson, refusal } from './lesson.js';
 
 /** Half of this number is more than the ten rows that the delete guard lets go without a person. */
 const ENOUGH_TO_HOLD = 22;

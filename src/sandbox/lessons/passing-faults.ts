@@ -1,6 +1,5 @@
 import type { Effect } from '../faults.js';
-import { htmlAnswer } from './api-answers.js';
-import { type Lesson, PASSING_SECONDS, type RequestEffect } from './lesson.js';
+import { htmlAnswer, type Lesson, PASSING_SECONDS, type RequestEffect } from './lesson.js';
 
 const PUT_OFF = 'The run waits, retries, and succeeds once the fault is over.';
 const UNREADABLE = 'The run waits. Its error says why the response cannot be read, instead of reporting a broken connection.';

@@ -1,6 +1,5 @@
 import type { Effect } from '../faults.js';
-import { htmlAnswer } from './api-answers.js';
-import { type Lesson, PASSING_SECONDS } from './lesson.js';
+import { htmlAnswer, type Lesson, PASSING_SECONDS } from './lesson.js';
 
 function oddAnswer(name: string, answered: string, effect: Effect): Lesson {
   return {
