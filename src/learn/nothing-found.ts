@@ -36,13 +36,9 @@ function findingsOf({ last, isEmpty, isSpent, view, paging }: Why): LearnedList[
   if (last?.kind === 'no-list') return one(`The service answered ${last.status} with ${last.problem}.`, [last.request]);
   if (last) {
     const { error, status, request } = last;
+    if (status === null || isSuccess(status)) return one(`No usable response came: ${error.message}.`, [request]);
     const says = error.serviceSays === undefined ? '' : ` It says: "${error.serviceSays}"`;
-    return one(
-      status === null || isSuccess(status)
-        ? `No usable response came: ${error.message}.`
-        : `The service answered ${status}.${says}`,
-      [request],
-    );
+    return one(`The service answered ${status}.${says}`, [request]);
   }
   if (isEmpty) return one('The list has no records for this company, so nothing shows how it is paged.', [1]);
   if (isSpent) return one('No entry was found within the allowed requests and time.', []);

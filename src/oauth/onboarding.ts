@@ -56,7 +56,7 @@ export class Onboarding {
     const origin = { since: await databaseTime(db.prisma), successorOf: tokenHash };
     const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf: tokenHash });
     if (successor) refuseOther(company, successor.companyId);
-    const refreshToken = successor ? vault.openSuccessor(successor) : given;
+    const refreshToken = successor ? vault.openRefresh({ company, refreshToken: successor.refreshToken }) : given;
     const answer = await ofEnvironment(endpoints, company.environment).refresh(refreshToken);
     if (answer.kind === 'malformed')
       await quarantine(this.#deps, { company, reason: 'unusable_grant', refreshToken: answer.refreshToken, origin });

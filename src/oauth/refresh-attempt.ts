@@ -276,7 +276,7 @@ export async function adoptSuccessor({ db, vault, connections }: Dependencies, s
   if (successor?.companyId !== company.companyId) return false;
   return inTransaction(db, async (tx) => {
     if (!(await lockConnection(tx, company))) return false;
-    const refreshToken = vault.openSuccessor(successor);
+    const refreshToken = vault.openRefresh({ company, refreshToken: successor.refreshToken });
     const pair = vault.seal(company, { accessToken: undefined, refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 0 });
     if ((await replaceToken(tx, { spent: state, pair })) === undefined) return false;
     await deleteSuccessors(tx, { environment: company.environment, successorOf });

@@ -60,7 +60,7 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
   const { at, refreshToken: sealed, authorizedAt, ...company } = entry;
   try {
     if (sealed === null) return await inTransaction(db, (tx) => endRemoved(tx, connections, entry));
-    const refreshToken = vault.openSuccessor({ ...company, refreshToken: sealed });
+    const refreshToken = vault.openRefresh({ company, refreshToken: sealed });
     const pair = vault.seal(company, { accessToken: undefined, refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 0 });
     return await inTransaction(db, async (tx) => {
       // Checked again, because a person may have detached it since.

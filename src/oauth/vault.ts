@@ -3,7 +3,7 @@ import { isMusterError, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import type { KeyOwner } from '../db/tables/idempotency-keys.js';
-import { insertQuarantinedToken, type NewQuarantinedToken, type Successor } from '../db/tables/quarantined-tokens.js';
+import { insertQuarantinedToken, type NewQuarantinedToken } from '../db/tables/quarantined-tokens.js';
 import type { SealedPair, StoredToken } from '../db/tables/tokens.js';
 import { GrantedToken } from '../http/token-source.js';
 import type { Cipher } from './cipher.js';
@@ -51,12 +51,7 @@ export class Vault {
   }
 
   /** Throws `token_unreadable`. */
-  openRefresh({ company, refreshToken }: StoredToken): Secret {
-    return this.#cipher.open(refreshToken, company, 'refresh_token');
-  }
-
-  /** Throws `token_unreadable`. */
-  openSuccessor({ refreshToken, ...company }: Successor): Secret {
+  openRefresh({ company, refreshToken }: Pick<StoredToken, 'company' | 'refreshToken'>): Secret {
     return this.#cipher.open(refreshToken, company, 'refresh_token');
   }
 

@@ -81,9 +81,7 @@ test('every refresh token that is received is in the file, encrypted, and readab
     await refresh(room, company);
     tokens.push(await storedRefreshToken(room, company));
   }
-  const sealed = entries().map(({ refreshToken }) =>
-    room.vault.openSuccessor({ ...company, refreshToken: refreshToken! }).reveal(),
-  );
+  const sealed = entries().map(({ refreshToken }) => room.vault.openRefresh({ company, refreshToken: refreshToken! }).reveal());
   expect(sealed).toEqual(tokens);
   expect(readFileSync(path, 'utf8')).not.toMatch(/-of-/);
   expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -228,7 +226,7 @@ describe('compaction', () => {
     const vault = new Vault(new Cipher(new Keyring([both!, old!])));
     await new TokenJournal(path, { db: database.db, vault, logger }).compact();
     expect(entries()[0]?.refreshToken).toMatch(/^v1\.new\./);
-    expect(vault.openSuccessor({ ...company, refreshToken: entries()[0]!.refreshToken! }).reveal()).toBe('the-token');
+    expect(vault.openRefresh({ company, refreshToken: entries()[0]!.refreshToken! }).reveal()).toBe('the-token');
     // Without the key it stays as it is.
     await room.journal.compact();
     expect(entries()[0]?.refreshToken).toMatch(/^v1\.new\./);
