@@ -30,6 +30,8 @@ export interface Retention {
 interface Holder {
   /** Tables of schema muster; `mirror` is all of schema mirror. */
   readonly tables: readonly string[];
+  /** Its `byRecord` finds further ids of the records, and so goes before the others. */
+  readonly findsIds?: true;
   /** Takes records out of a list. The caller has locked the list. */
   readonly byRecord?: (tx: Transaction, erasure: RecordErasure) => Promise<unknown>;
   /** Redacts a list by new rules, or removes what cannot be redacted. The caller has locked the list. Returns how many rows of the mirror it changed. */
@@ -52,7 +54,8 @@ const CONNECT_LINK_DAYS = 90;
 /**
  * Every holder, in the order in which each of the four goes through them. It is the lock order of every writer: the connection is locked before; the
  * token, so that no refresh is stored; the lists, so that a page being written commits first and the next one finds itself fenced; the runs before
- * their walks; barriers after batches, as the sequencer locks them. A record's ids are complete once the mirror and its feed were searched.
+ * their walks; barriers after batches, as the sequencer locks them. The mirror comes as late as that allows: the numbers of all companies' changes wait
+ * for the batches that it locks.
  */
 export const HOLDERS: readonly Holder[] = [
   { tables: ['tokens'], byCompany: (tx, company) => tx.token.deleteMany({ where: company }) },
@@ -68,13 +71,6 @@ export const HOLDERS: readonly Holder[] = [
     byCompany: cancelRunsOf,
     byAge: (db, { runDays }, limit) => removeOldRuns(db, { days: runDays, limit }),
     rowsAtOnce: 100,
-  },
-  {
-    tables: ['mirror', 'change_batches', 'changes', 'farewells'],
-    byRecord: eraseRows,
-    byRules: redactRows,
-    byCompany: eraseCompany,
-    byAge: (db, _, limit) => deleteExpiredErasureNotices(db, { days: ERASURE_NOTICE_DAYS, limit }),
   },
   {
     tables: ['rejected_records'],
@@ -109,6 +105,14 @@ export const HOLDERS: readonly Holder[] = [
     tables: ['held_rows'],
     byRecord: (tx, { list, placeholders, prefix }) => eraseHeldRows(tx, list, { ids: [...placeholders.keys()], prefix }),
     byCompany: removeHeldRows,
+  },
+  {
+    tables: ['mirror', 'change_batches', 'changes', 'farewells'],
+    findsIds: true,
+    byRecord: eraseRows,
+    byRules: redactRows,
+    byCompany: eraseCompany,
+    byAge: (db, _, limit) => deleteExpiredErasureNotices(db, { days: ERASURE_NOTICE_DAYS, limit }),
   },
   {
     tables: ['barriers'],

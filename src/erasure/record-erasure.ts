@@ -11,7 +11,8 @@ import { addPlaceholders, type RecordErasure, type RecordsToErase } from './reco
 export async function eraseRecords(tx: Transaction, list: ListKey, records: RecordsToErase): Promise<number> {
   const erasure: RecordErasure = { ...records, list, placeholders: new Map(), rows: 0 };
   addPlaceholders(erasure, records.ids);
-  for (const { byRecord } of HOLDERS) await byRecord?.(tx, erasure);
+  const findersFirst = HOLDERS.toSorted((a, b) => Number(b.findsIds ?? false) - Number(a.findsIds ?? false));
+  for (const { byRecord } of findersFirst) await byRecord?.(tx, erasure);
   return erasure.rows;
 }
 

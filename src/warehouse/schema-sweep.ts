@@ -26,16 +26,18 @@ const SHARE = 1 / 12;
  * that is killed anywhere loses nothing: counts are written together with the place in the feed, and a view is compared with the log each time.
  */
 export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Promise<void> {
-  const sweep = async () => {
+  const learnNews = async () => {
     const startedAt = clock.monotonic();
-    if (await log.hasNews(db)) {
-      const resource = await log.findAskedRebuild(db.prisma);
-      if (resource !== undefined) await rebuildLog(db, resource);
-      while ((await learnPiece(db)) && clock.monotonic() - startedAt < LOOK_MS);
-    }
+    if (!(await log.hasNews(db))) return;
+    const resource = await log.findAskedRebuild(db.prisma);
+    if (resource !== undefined) await rebuildLog(db, resource);
+    while ((await learnPiece(db)) && clock.monotonic() - startedAt < LOOK_MS);
+  };
+  const learnInTurns = limitDutyCycle(clock, learnNews, SHARE);
+  return async () => {
+    await learnInTurns();
     await extendViews(db, logger);
   };
-  return limitDutyCycle(clock, sweep, SHARE);
 }
 
 /** Counts the next piece of the feed. Returns whether there was one; false while another process has the log. */

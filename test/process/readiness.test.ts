@@ -37,7 +37,7 @@ test('a process beside which a newer version cannot go on is not ready, ends its
   const [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
   expect((await deployment.fetch('/readyz')).status).toBe(200);
   await deployment.database.db.pool.query(`UPDATE muster.compatibility SET needs = '99990101000000_newer'`);
-  const outdated = /that of a newer version of Muster \(migration 99990101000000_newer\)/;
+  const outdated = /belongs to a newer version of Muster \(migration 99990101000000_newer\)/;
   const ready = await deployment.fetch('/readyz');
   expect([ready.status, await ready.json()]).toMatchObject([
     503,

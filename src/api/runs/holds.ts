@@ -56,8 +56,9 @@ const ONE_LINE = new RegExp(String.raw`^[^\u0000-\u001f\u007f-\u009f\ud800-\udff
 
 const Reason = z
   .string()
-  .max(500, 'must be at most 500 characters')
   .regex(ONE_LINE, 'must be one line')
+  .refine((text) => [...text].length <= 500, 'must be at most 500 characters')
+  .meta({ maxLength: 500 })
   .exactOptional()
   .describe('The reason, for the audit.');
 

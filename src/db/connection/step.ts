@@ -1,4 +1,10 @@
-import { type ArgType, type ColumnType, ColumnTypeEnum, type SqlResultSet } from '@prisma/driver-adapter-utils';
+import {
+  type ArgType,
+  type ColumnType,
+  ColumnTypeEnum,
+  isDriverAdapterError,
+  type SqlResultSet,
+} from '@prisma/driver-adapter-utils';
 import type { Database } from './database.js';
 import { sqlState, translateDatabaseError } from './sql-state.js';
 
@@ -11,7 +17,8 @@ export interface Statement {
 /**
  * Runs a step: one statement that is a transaction by itself; returns its rows. It takes one round trip where a transaction takes four, and a
  * worker that freezes holds no lock; behind a pooler see runPooledStep. It goes through Prisma's driver adapter, since `$queryRaw`
- * would write a page into JSON and parse it again. Rows are as `$queryRaw` gives them: a bigint as BigInt, a time as Date, json parsed.
+ * would write a page into JSON and parse it again. Rows are as `$queryRaw` gives them: a bigint as BigInt, a time as Date, json parsed. A column of
+ * type void or interval fails after the statement has taken effect: a step must not return one.
  *
  * The statement locks first what it writes under (`FOR UPDATE`, by epoch) in a WITH query that all of its other parts draw from, so that
  * nothing is written without the lock. Its snapshot may be older than the lock. It still sees all of the list: the worker that took the
@@ -22,9 +29,7 @@ export async function runStep<Row extends object>(db: Pick<Database, 'steps'>, {
   try {
     return rowsOf<Row>(await db.steps.queryRaw({ sql: text, args, argTypes: args.map(() => AS_IT_IS) }));
   } catch (error) {
-    // The adapter's error has the SQLSTATE inside alone, where no log shows it.
-    if (error instanceof Error) Object.assign(error, { code: sqlState(error) });
-    throw translateDatabaseError(error);
+    throw translateDatabaseError(shown(error));
   } finally {
     // Prisma keeps its last hundred queries for bug reports: with their values, a hundred pages would stay in memory.
     args.length = 0;
@@ -34,6 +39,13 @@ export async function runStep<Row extends object>(db: Pick<Database, 'steps'>, {
 /** Whether a step was rolled back by itself (`muster.require`): nothing of it has happened. */
 export function wasRolledBack(error: unknown): boolean {
   return sqlState(error) === 'MU001';
+}
+
+/** The adapter's error with the SQLSTATE and the words of the server, which it keeps inside, where no log shows them. Other errors are as they came. */
+function shown(error: unknown): unknown {
+  const code = sqlState(error);
+  if (code === undefined || !(error instanceof Error) || !isDriverAdapterError(error)) return error;
+  return Object.assign(error, { code, message: error.cause.originalMessage ?? error.message });
 }
 
 /** The driver turns values into text, and sends bytes as they are. */

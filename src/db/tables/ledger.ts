@@ -13,7 +13,7 @@ import { inPieces } from '../statements/in-pieces.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
-/** Pages of the newest pass of the walk. */
+/** Pages of the newest pass of the walk, for COPY, which takes no parameters. */
 const pagesOf = (walkId: string) => `
   FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
   JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
@@ -126,7 +126,9 @@ export async function* readRecentPages(
 /** Whether the ledger of the pass lacks the row hashes of any page. */
 export async function lacksRowHashes({ prisma }: Pick<Database, 'prisma'>, walkId: string): Promise<boolean> {
   const [row] = await prisma.$queryRaw<{ lacks: boolean }[]>`
-    SELECT EXISTS (SELECT 1 ${Prisma.raw(pagesOf(walkId))} AND s.row_hashes IS NULL) AS lacks`;
+    SELECT EXISTS (
+      SELECT 1 FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass JOIN muster.page_snapshots s ON s.id = p.snapshot_id
+      WHERE w.id = ${walkId}::uuid AND s.row_hashes IS NULL) AS lacks`;
   return row!.lacks;
 }
 

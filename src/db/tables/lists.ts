@@ -181,7 +181,7 @@ export async function fenceListOfCheckpoint(tx: Transaction, { walkId }: { walkI
 
 /**
  * Fences a walk under way, for a caller that changes the list's suppressions or what was received under a parent; the list's proofs
- * stay. Creates the row if it is missing and `hasMarks` says that later walks must check suppressions. The caller has locked the connection.
+ * stay. Creates the row if it is missing and `hasSuppressions` says that later walks must check suppressions. The caller has locked the connection.
  */
 export async function fenceList(tx: Transaction, list: ListKey, hasSuppressions?: boolean): Promise<void> {
   const { environment, companyId, resource } = list;

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openDatabase } from '../../../src/db/connection/database.js';
 import { runStep, wasRolledBack } from '../../../src/db/connection/step.js';
 import { Prisma } from '../../../src/generated/prisma/client.js';
 import { type TestDatabase, testDatabase } from '../../support/database.js';
@@ -38,6 +39,23 @@ test('an error of a step has its SQLSTATE, that of muster.require too', async ()
   await expect(runStep(database.db, Prisma.sql`SELECT 1 / ${0}::int`)).rejects.toMatchObject({ code: '22012' });
   const refused = runStep(database.db, Prisma.sql`SELECT muster.require(false)`);
   await expect(refused).rejects.toSatisfy(wasRolledBack);
+});
+
+test('an error of a step says what the server said', async () => {
+  const refused = runStep(database.db, Prisma.sql`INSERT INTO muster.lists (environment) VALUES ('test')`);
+  await expect(refused).rejects.toMatchObject({
+    code: '23502',
+    message: expect.stringContaining('violates not-null constraint'),
+  });
+});
+
+test.each([
+  ['a name with two addresses', 'postgres://muster@localhost:1/muster'],
+  ['a socket that is missing', 'postgres://muster@/muster?host=/nowhere'],
+])('a step that reaches no server is told from one that failed: %s', async (_, url) => {
+  const away = openDatabase({ url });
+  await expect(runStep(away, Prisma.sql`SELECT 1`)).rejects.toMatchObject({ code: 'database_unavailable' });
+  await away.close();
 });
 
 test('the values of a step are garbage after it, be it done or failed', async () => {
