@@ -42,7 +42,7 @@ const STOPPING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export function registerExport(program: Command): void {
   program
     .command('export')
-    .description('write a resource to a file, to standard output or to S3, with a manifest beside it')
+    .description('write a resource to a file, to standard output or to another destination, with a manifest')
     .argument('<resource>', 'what to export, for example employees')
     .addOption(new Option('--format <format>', 'format of the file').choices(EXPORT_FORMATS).makeOptionMandatory())
     .requiredOption('--output <path>', `${ADDRESSES}, or - for standard output`)
