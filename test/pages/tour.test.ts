@@ -60,7 +60,7 @@ describe.skipIf(!hasBrowser())('the control room', () => {
       expect(new URL(page.url()).pathname).toBe('/login');
       await page.getByLabel('Access token').fill('a wrong one');
       await press('Sign in');
-      expect(await page.getByRole('alert').innerText()).toContain('not known');
+      expect(await page.getByRole('alert').innerText()).toContain('unknown or has expired');
       // A refused form is a failed load to the browser's console.
       watched.faults.length = 0;
       await signIn(page, deployment.url);
