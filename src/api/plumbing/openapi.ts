@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
@@ -35,7 +36,8 @@ export function describeApi(app: FastifyInstance, publicUrl: URL | undefined): v
       security: [{ bearer: [] }],
     },
     transform: jsonSchemaTransform,
-    transformObject: (document) => allowEmptyQueries(describeAnswers(withoutUnusedInputs(jsonSchemaTransformObject(document)))),
+    transformObject: (document) =>
+      addExamples(allowEmptyQueries(describeAnswers(withoutUnusedInputs(jsonSchemaTransformObject(document))))),
   });
 
   app.register(async (open) => {
@@ -121,6 +123,23 @@ function allowEmptyQueries<T extends object>(document: T): T {
   const { paths } = document as { paths: Record<string, Record<string, { parameters?: Record<string, unknown>[] }>> };
   for (const { parameters = [] } of Object.values(paths).flatMap((methods) => Object.values(methods)))
     for (const parameter of parameters) if (parameter.in === 'query') parameter.allowEmptyValue = true;
+  return document;
+}
+
+/** The request and the response of one call of each operation. `RECORD_EXAMPLES=1` of test/process/api-examples.test.ts writes the file. */
+const EXAMPLES = JSON.parse(readFileSync(new URL('./examples.json', import.meta.url), 'utf8')) as Readonly<
+  Record<string, { readonly body?: object; readonly status: number; readonly response?: object }>
+>;
+
+function addExamples<T extends object>(document: T): T {
+  for (const operation of Object.values((document as DocumentedApi).paths).flatMap((methods) => Object.values(methods))) {
+    const { body, status, response } = EXAMPLES[operation.operationId ?? ''] ?? { status: 0 };
+    const [asked, answered] = [operation.requestBody, operation.responses[status]].map(
+      (part) => part?.content?.['application/json'],
+    );
+    if (asked && body) asked.example = body;
+    if (answered && response) answered.example = response;
+  }
   return document;
 }
 

@@ -59,10 +59,15 @@ const MEANINGS = {
 /** A problem of single calls. `declareProblems` declares the problems of every call. */
 export type OwnProblem = keyof typeof MEANINGS;
 
+/** Bodies by content type. */
+type Content = Record<string, { readonly schema: unknown; example?: unknown }>;
+
 interface Operation {
+  readonly operationId?: string;
   readonly parameters?: readonly { readonly in: string }[];
   readonly security?: readonly unknown[];
-  readonly responses: Record<string, { description: string; content?: Record<string, unknown> }>;
+  readonly requestBody?: { readonly content?: Content };
+  readonly responses: Record<string, { description: string; content?: Content }>;
 }
 
 interface CommonProblem {
