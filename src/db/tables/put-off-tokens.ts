@@ -21,17 +21,19 @@ export async function hastenPutOffs(
   db: Pick<Transaction, '$executeRaw'>,
   { environment }: { environment: Environment },
 ): Promise<void> {
+  // MATERIALIZED, since a plan may look a joined subquery up again for each row, and lock further rows each time.
   await db.$executeRaw`
-    UPDATE muster.tokens t SET hastened_until = t.refresh_at, refresh_at = now() + random() * ${HASTENED_WITHIN_SECONDS}::float8 * interval '1 second'
-    FROM (
+    WITH put_off AS MATERIALIZED (
       SELECT environment, company_id FROM muster.tokens
       WHERE environment = ${environment} AND put_offs > 0 AND transient_failures > 0
         AND refresh_at > now() + ${SOON_SECONDS}::float8 * interval '1 second'
         AND (not_before IS NULL OR not_before <= now())
         AND (last_status IS NULL OR (last_status NOT IN (408, 429) AND last_status < 500))
         AND (hastened_until IS NULL OR hastened_until <= now()) AND (lease_until IS NULL OR lease_until <= now())
-      ORDER BY refresh_at LIMIT ${HASTENED_BY_A_GRANT}::int FOR UPDATE SKIP LOCKED) put_off
-    WHERE t.environment = put_off.environment AND t.company_id = put_off.company_id`;
+      ORDER BY refresh_at LIMIT ${HASTENED_BY_A_GRANT}::int FOR UPDATE SKIP LOCKED
+    )
+    UPDATE muster.tokens t SET hastened_until = t.refresh_at, refresh_at = now() + random() * ${HASTENED_WITHIN_SECONDS}::float8 * interval '1 second'
+    FROM put_off WHERE t.environment = put_off.environment AND t.company_id = put_off.company_id`;
 }
 
 /** Brings forward the put-off refreshes of companies whose syncs a person requests, many of them spread over a minute; none before the time that the service named. The caller has locked the connections. */
