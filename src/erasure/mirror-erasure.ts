@@ -85,8 +85,8 @@ export async function redactRows(tx: Transaction, list: ListKey, rules: Privacy)
   for (let after = ''; ; ) {
     const rows = await tx.$queryRaw<{ id: string; text: string }[]>`
       SELECT id, data::text AS text FROM ${tableOf(list)} WHERE ${isOf(list)} AND id > ${after} ORDER BY id LIMIT ${ROWS_AT_ONCE}::int`;
-    const treated = rows.map(({ id, text }) => ({ id, before: text, text: redactRecord(text, rules) }));
-    const others = treated.filter(({ before, text }) => before !== text);
+    const redacted = rows.map(({ id, text }) => ({ id, before: text, text: redactRecord(text, rules) }));
+    const others = redacted.filter(({ before, text }) => before !== text);
     if (others.length > 0) {
       // Readers of the feed have heard of the end of deleted rows: those have no more changes.
       await tx.$executeRaw`

@@ -44,14 +44,14 @@ export async function recordSchemaChange(
     resource,
     position,
     added,
-    misfitting,
-  }: { environment: Environment; resource: string; position: number; added: number; misfitting: number },
+    mismatching,
+  }: { environment: Environment; resource: string; position: number; added: number; mismatching: number },
 ): Promise<void> {
-  if (added + misfitting === 0) return;
+  if (added + mismatching === 0) return;
   const details = {
     resource,
     ...(added > 0 && { columns_added: added }),
-    ...(misfitting > 0 && { columns_with_misfits: misfitting }),
+    ...(mismatching > 0 && { columns_with_misfits: mismatching }),
   };
   const change = `schema_changed ${resource} ${position}`;
   await insertNotification(tx, { environment, companyId: null, type: 'schema_changed', change, details });

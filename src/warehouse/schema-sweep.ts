@@ -92,7 +92,7 @@ async function learn(
       resource,
       position: columns.lastPosition,
       added: added.length,
-      misfitting: columns.mismatching.length,
+      mismatching: columns.mismatching.length,
     });
   }
   return mismatches;
