@@ -241,7 +241,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     sweepIssues: issueSweep({ ...shared, ...config, isWorker: true }),
     sweepNights: nightSweep({ ...shared, ...config }),
     startVerifications: nightlyVerifications({ ...shared, schedule, share: config.verifySharePerNight }),
-    sweepSchema: schemaSweep({ db, clock, logger }),
+    sweepSchema: schemaSweep({ ...shared, clock, logger }),
     signCertificates: certificateSweep({ db, logger, clock, signer }),
     sweepPrivacy: privacySweep(shared),
     retention: { runDays: config.runRetentionDays, auditDays: config.auditRetentionDays },

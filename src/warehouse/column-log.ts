@@ -1,3 +1,4 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
 import {
   type ColumnRow,
   type Due,
@@ -26,7 +27,8 @@ export class ColumnLog {
   #lastPosition: number;
   #leftOut = false;
 
-  constructor(resource: string, rows: readonly KeyRow[]) {
+  /** `_endpoint`: the resource's entry in the catalogue; undefined if the catalogue has it no more. */
+  constructor(resource: string, rows: readonly KeyRow[], _endpoint?: Endpoint) {
     this.#resource = resource;
     this.#rows = new Map(rows.map((row) => [keyOf(row.path), row]));
     const columns = rows.filter(isColumn);

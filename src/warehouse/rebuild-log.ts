@@ -1,3 +1,4 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Database } from '../db/connection/database.js';
 import * as log from '../db/tables/schema-columns.js';
 import { Prisma } from '../generated/prisma/client.js';
@@ -11,7 +12,7 @@ const TIMEOUT_MS = 3_600_000;
  * Counts a resource again from the living records of the mirror. Names, types and positions stay; keys that the log lacks get
  * columns. Does nothing while another process has the log: the request stays.
  */
-export async function rebuildLog(db: Database, resource: string): Promise<void> {
+export async function rebuildLog(db: Database, catalogue: Catalogue, resource: string): Promise<void> {
   await db.prisma.$transaction(
     async (tx) => {
       if ((await log.lockSchemaLog(tx)) === undefined) return;
@@ -22,7 +23,7 @@ export async function rebuildLog(db: Database, resource: string): Promise<void> 
         const record = Prisma.sql`record AS (
           SELECT ${resource}::text AS resource, environment, company_id, NULL::uuid AS run_id, changed_at, data
           FROM ${table} WHERE deleted_at IS NULL AND jsonb_typeof(data) = 'object')`;
-        const columns = new ColumnLog(resource, await log.readKeys(tx, [resource]));
+        const columns = new ColumnLog(resource, await log.readKeys(tx, [resource]), catalogue.get(resource));
         columns.forgetCounts();
         const sightings = await tx.$queryRaw<log.Sighting[]>`WITH ${record} ${log.SIGHTINGS}`;
         columns.count(sightings);

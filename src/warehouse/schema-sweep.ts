@@ -1,3 +1,4 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { Environment } from '../core/company.js';
 import { limitDutyCycle } from '../core/duty-cycle.js';
@@ -12,6 +13,7 @@ import { extendViews } from './typed-views.js';
 
 interface SchemaDependencies {
   readonly db: Database;
+  readonly catalogue: Catalogue;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }
@@ -25,13 +27,13 @@ const SHARE = 1 / 12;
  * Each call counts the keys in new records of the feed, gives columns to keys with enough values, notifies of new columns, and extends the views. A sweep
  * that is killed anywhere loses nothing: counts are written together with the place in the feed, and a view is compared with the log each time.
  */
-export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Promise<void> {
+export function schemaSweep({ db, catalogue, clock, logger }: SchemaDependencies): () => Promise<void> {
   const learnNews = async () => {
     const startedAt = clock.monotonic();
     if (!(await log.hasNews(db))) return;
     const resource = await log.findAskedRebuild(db.prisma);
-    if (resource !== undefined) await rebuildLog(db, resource);
-    while ((await learnPiece(db)) && clock.monotonic() - startedAt < LOOK_MS);
+    if (resource !== undefined) await rebuildLog(db, catalogue, resource);
+    while ((await learnPiece(db, catalogue)) && clock.monotonic() - startedAt < LOOK_MS);
   };
   const learnInTurns = limitDutyCycle(clock, learnNews, SHARE);
   return async () => {
@@ -41,7 +43,7 @@ export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Pr
 }
 
 /** Counts the next piece of the feed. Returns whether there was one; false while another process has the log. */
-export function learnPiece(db: Database): Promise<boolean> {
+export function learnPiece(db: Database, catalogue: Catalogue): Promise<boolean> {
   return inTransaction(db, async (tx) => {
     const after = await log.lockSchemaLog(tx);
     if (after === undefined) return false;
@@ -49,10 +51,10 @@ export function learnPiece(db: Database): Promise<boolean> {
     const due = await log.findDue(tx, { seq: after });
     const span = await log.nextSpan(tx, { after });
     if (!span) {
-      if (due.length > 0) await learn(tx, [], due);
+      if (due.length > 0) await learn(tx, catalogue, [], due);
       return false;
     }
-    const mismatches = await learn(tx, await log.countMembers(tx, span), due);
+    const mismatches = await learn(tx, catalogue, await log.countMembers(tx, span), due);
     if (mismatches.length > 0) await log.recordTypeMismatchesOf(tx, span, mismatches);
     await log.moveSchemaCursor(tx, { seq: span.through });
     return true;
@@ -62,6 +64,7 @@ export function learnPiece(db: Database): Promise<boolean> {
 /** Returns the counted type mismatches. */
 async function learn(
   tx: Transaction,
+  catalogue: Catalogue,
   sightings: readonly log.Sighting[],
   due: readonly log.Due[],
 ): Promise<log.TypeMismatches[]> {
@@ -78,6 +81,7 @@ async function learn(
     const columns = new ColumnLog(
       resource,
       known.filter((key) => key.resource === resource),
+      catalogue.get(resource),
     );
     const seen = sightings.filter((sighting) => sighting.resource === resource);
     columns.count(seen);

@@ -13,7 +13,7 @@ import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { type Duck, openDuck } from './duck.js';
-import { mirrorRecords } from './warehouse-fixture.js';
+import { mirrorRecords, NO_ENTRIES } from './warehouse-fixture.js';
 
 // Days and moments beyond the years 1 to 9999, after rounding and in UTC, stand as texts beside their columns.
 
@@ -160,7 +160,7 @@ test('a view of the version before is right from the migration on, and has its t
 
   await database.db.pool.query(readFileSync(new URL('20261127330000_moments_in_range/migration.sql', MIGRATIONS), 'utf8'));
   expect(await read()).toMatchObject([{ valid_to: null }]);
-  await schemaSweep({ db: database.db, clock: systemClock, logger: pino({ level: 'silent' }) })();
+  await schemaSweep({ db: database.db, catalogue: NO_ENTRIES, clock: systemClock, logger: pino({ level: 'silent' }) })();
   expect(await read()).toMatchObject([{ valid_to: null, valid_to__text: FOR_EVER, born: expect.anything() as Date }]);
   expect(await typeOf('valid_to')).toBe('timestamp with time zone');
 });

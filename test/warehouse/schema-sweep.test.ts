@@ -13,7 +13,7 @@ import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard, openWalk, write } from '../mirror/mirror-fixture.js';
 import { sweepOf } from '../runs/issue-world.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { columnsOf, learn, mirrorRecords } from './warehouse-fixture.js';
+import { columnsOf, learn, mirrorRecords, NO_ENTRIES } from './warehouse-fixture.js';
 
 let database: TestDatabase;
 let company: CompanyKey;
@@ -29,7 +29,8 @@ afterEach(() => database.close());
 const days = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ id: `d${n}`, day: `2024-05-${String(1 + (n % 28)).padStart(2, '0')}` }));
 const key = (path: string) => database.db.prisma.schemaColumn.findFirst({ where: { path: { equals: [path] } } });
-const sweep = () => schemaSweep({ db: database.db, clock: systemClock, logger: pino({ level: 'silent' }) })();
+const sweep = () =>
+  schemaSweep({ db: database.db, catalogue: NO_ENTRIES, clock: systemClock, logger: pino({ level: 'silent' }) })();
 
 test.each([
   [19, true, 'text'],
@@ -58,7 +59,7 @@ test('a key waits for the end of the run that showed it, and a null for a value'
   await write(db, walk, ['{"id":"last","day":"soon"}'], { number: 1, pagesBefore: 1 });
   await db.prisma.walk.update({ where: { id: walk.walkId }, data: { status: 'succeeded', verified: true } });
   await db.prisma.run.update({ where: { id: walk.runId }, data: { status: 'succeeded' } });
-  await learnPiece(db);
+  await learnPiece(db, NO_ENTRIES);
   expect(await key('day')).toMatchObject({ name: null, values: 30n });
   await learn(db);
   expect(await key('day')).toMatchObject({ type: 'text', values: 31n });
@@ -121,7 +122,7 @@ test('two that count at the same time count nothing twice, and one that fails co
   const other = openDatabase({ url: database.url });
   await db.pool.query(`ALTER TABLE muster.schema_cursor ADD CONSTRAINT broken CHECK (seq < 5000)`);
   const all = async (of: typeof db) => {
-    while (await learnPiece(of));
+    while (await learnPiece(of, NO_ENTRIES));
   };
   await expect(all(db)).rejects.toThrow('broken');
   const [{ seq }] = (await db.pool.query<{ seq: string }>('SELECT seq FROM muster.schema_cursor')).rows as [{ seq: string }];

@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Database } from '../../src/db/connection/database.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
@@ -6,6 +7,8 @@ import { learnPiece } from '../../src/warehouse/schema-sweep.js';
 import { extendViews } from '../../src/warehouse/typed-views.js';
 import { openWalk, write } from '../mirror/mirror-fixture.js';
 
+/** A catalogue that says nothing of the lists. */
+export const NO_ENTRIES: Catalogue = { endpoints: [], get: () => undefined };
 const logger = pino({ level: 'silent' });
 
 /** Writes records of a company's list in a walk of its own, as one page, and learns of them as a worker does. */
@@ -13,7 +16,11 @@ export async function mirrorRecords(
   db: Database,
   company: CompanyKey,
   records: readonly object[],
-  { resource = 'employees', verified = true }: { resource?: string; verified?: boolean } = {},
+  {
+    resource = 'employees',
+    verified = true,
+    catalogue = NO_ENTRIES,
+  }: { resource?: string; verified?: boolean; catalogue?: Catalogue } = {},
 ): Promise<void> {
   const walk = await openWalk(db, company, resource);
   await write(
@@ -23,13 +30,13 @@ export async function mirrorRecords(
   );
   await db.prisma.walk.update({ where: { id: walk.walkId }, data: { status: 'succeeded', verified, finishedAt: new Date() } });
   await db.prisma.run.update({ where: { id: walk.runId }, data: { finishedAt: new Date() } });
-  await learn(db);
+  await learn(db, catalogue);
 }
 
 /** What the sweeps of a worker do with the feed. */
-export async function learn(db: Database): Promise<void> {
+export async function learn(db: Database, catalogue: Catalogue = NO_ENTRIES): Promise<void> {
   await stampChanges(db);
-  while (await learnPiece(db));
+  while (await learnPiece(db, catalogue));
   await extendViews(db, logger);
 }
 

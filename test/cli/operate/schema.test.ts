@@ -5,7 +5,7 @@ import type { CompanyKey } from '../../../src/core/company.js';
 import { schemaSweep } from '../../../src/warehouse/schema-sweep.js';
 import { type AdminFixture, startAdmin, TOKEN } from '../../api/admin-fixture.js';
 import { onboard } from '../../mirror/mirror-fixture.js';
-import { mirrorRecords } from '../../warehouse/warehouse-fixture.js';
+import { mirrorRecords, NO_ENTRIES } from '../../warehouse/warehouse-fixture.js';
 import { runMuster } from '../run-muster.js';
 
 let admin: AdminFixture;
@@ -51,7 +51,7 @@ test('a rebuild is asked for by the command, and done by the next sweep of a wor
   await admin.db.pool.query(`UPDATE mirror.employees SET data = data || '{"salary": "none"}' WHERE id = 'e3'`);
   const asked = await operate('schema', 'rebuild', 'employees');
   expect([asked.code, cells(asked.stdout)]).toEqual([0, [['RESOURCE'], ['employees']]]);
-  await schemaSweep({ db: admin.db, clock: systemClock, logger: pino({ level: 'silent' }) })();
+  await schemaSweep({ db: admin.db, catalogue: NO_ENTRIES, clock: systemClock, logger: pino({ level: 'silent' }) })();
   const columns = (await operate('schema', 'employees', '--json')).json();
   expect(columns.find(({ column }) => column === 'salary')).toMatchObject({
     type: 'numeric',
