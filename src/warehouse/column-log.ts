@@ -147,9 +147,20 @@ function keyOf(path: readonly string[]): string {
 }
 
 function newKey({ resource, path, environment, runId, firstSeenAt, lastSeenAt }: Sighting): KeyRow {
-  const undecided = { name: null, type: null, position: null, textPosition: null };
+  const undecided = { name: null, type: null, position: null, textPosition: null, declared: null };
+  const untwinned = { twins: [], twinDue: null, twinAnswer: null };
   const counts = { kinds: {}, values: 0, nulls: 0, misfits: 0 };
-  return { resource, path: [...path], ...undecided, ...counts, environment, firstRunId: runId, firstSeenAt, lastSeenAt };
+  return {
+    resource,
+    path: [...path],
+    ...undecided,
+    ...untwinned,
+    ...counts,
+    environment,
+    firstRunId: runId,
+    firstSeenAt,
+    lastSeenAt,
+  };
 }
 
 interface KeyedSighting {

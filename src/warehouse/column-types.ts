@@ -7,10 +7,21 @@ const ENOUGH_OF_A_LIST = 20;
 
 /** The kinds of value that a column of the type shows; `jsonb` shows all. */
 const FITTING: Readonly<Record<Exclude<ColumnType, 'jsonb'>, readonly Kind[]>> = {
-  text: ['string', 'date', 'date_beyond', 'timestamptz', 'timestamptz_beyond', 'number', 'boolean'],
+  text: [
+    'string',
+    'date',
+    'date_beyond',
+    'timestamp',
+    'timestamp_beyond',
+    'timestamptz',
+    'timestamptz_beyond',
+    'number',
+    'boolean',
+  ],
   boolean: ['boolean'],
   numeric: ['number'],
   date: ['date'],
+  timestamp: ['timestamp'],
   timestamptz: ['timestamptz'],
 };
 
@@ -36,7 +47,8 @@ export function decideType({ kinds, isKey, isDue, isWhole }: Evidence): ColumnTy
   const only = onlyKind(seen.map(([kind]) => kind as Kind));
   if (only === 'boolean') return 'boolean';
   if (only === 'number') return 'numeric';
-  if (only === 'date' || only === 'timestamptz') return total >= MANY || (isWhole && total >= ENOUGH_OF_A_LIST) ? only : 'text';
+  if (only === 'date' || only === 'timestamp' || only === 'timestamptz')
+    return total >= MANY || (isWhole && total >= ENOUGH_OF_A_LIST) ? only : 'text';
   return seen.some(([kind]) => kind === 'array' || kind === 'object') ? 'jsonb' : 'text';
 }
 
@@ -50,7 +62,11 @@ function onlyKind(kinds: readonly Kind[]): Kind | undefined {
   return kind === 'date' && !kinds.includes('date') ? undefined : kind;
 }
 
-const SHOWN_KIND: Readonly<Partial<Record<Kind, Kind>>> = { date_beyond: 'date', timestamptz_beyond: 'timestamptz' };
+const SHOWN_KIND: Readonly<Partial<Record<Kind, Kind>>> = {
+  date_beyond: 'date',
+  timestamp_beyond: 'timestamp',
+  timestamptz_beyond: 'timestamptz',
+};
 
 /** The kinds of value that a column of the type does not show. */
 export function mismatchesOf(type: ColumnType, kinds: Kinds): Kind[] {

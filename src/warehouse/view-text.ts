@@ -81,6 +81,8 @@ function valueOf({ path, type, textPosition }: ColumnRow, data: string): string 
       return `CASE WHEN jsonb_typeof(${value}) = 'number' THEN (${value})::numeric END`;
     case 'date':
       return `muster.date_at(${data}, ${jsonPath(path)}, ${text})`;
+    case 'timestamp':
+      return `muster.timestamp_at(${data}, ${jsonPath(path)}, ${text})`;
     case 'timestamptz':
       return `muster.timestamptz_at(${data}, ${jsonPath(path)}, ${text})`;
     case 'jsonb':
@@ -101,6 +103,8 @@ function mismatchOf({ path, type }: ColumnRow, data: string): string {
       return `CASE WHEN jsonb_typeof(${value}) <> 'number' THEN ${text} END`;
     case 'date':
       return `CASE WHEN muster.is_date(${text}) THEN NULL ELSE ${text} END`;
+    case 'timestamp':
+      return `CASE WHEN muster.is_timestamp(${text}) THEN NULL ELSE ${text} END`;
     case 'timestamptz':
       return `CASE WHEN muster.is_timestamptz(${text}) THEN NULL ELSE ${text} END`;
     case 'jsonb':

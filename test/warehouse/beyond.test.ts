@@ -93,6 +93,30 @@ test('a column of moments stays one where some say for ever, and each that does 
   expect(history).toEqual({ valid_to: null, valid_to__text: FOR_EVER });
 });
 
+test('a date and a time without a zone are a timestamp, and what is beyond the years is a text beside it', async () => {
+  const beyond = ['9999-12-31T23:59:59.9999999', '0000-00-00 00:00:00'];
+  const within = ['0001-01-01T00:00:00', '2024-02-29 10:00:00.1234567', '2024-02-29T10:00'];
+  const other = Array.from({ length: 40 }, (_, n) => moment(n).slice(0, 19));
+  const validTo = [...beyond, ...within, ...other].slice(0, 40);
+  await mirrorRecords(database.db, company, records({ validTo }));
+  expect(await typeOf('valid_to')).toBe('timestamp without time zone');
+  expect(
+    await query(`SELECT valid_to::text, valid_to__text AS text FROM warehouse.employees ORDER BY substr(id, 2)::int LIMIT 6`),
+  ).toEqual([
+    ...beyond.map((text) => ({ valid_to: null, text })),
+    { valid_to: '0001-01-01 00:00:00', text: null },
+    { valid_to: '2024-02-29 10:00:00.123457', text: null },
+    { valid_to: '2024-02-29 10:00:00', text: null },
+    { valid_to: '2024-05-01 10:00:00', text: null },
+  ]);
+  expect(await database.db.prisma.schemaTypeMismatch.count()).toBe(0);
+  await mirrorRecords(database.db, company, [{ ...records({})[7]!, validTo: moment(7) }]);
+  expect(await query(`SELECT valid_to, valid_to__text AS text FROM warehouse.employees WHERE id = 'e7'`)).toEqual([
+    { valid_to: null, text: moment(7) },
+  ]);
+  expect(await database.db.prisma.schemaTypeMismatch.count()).toBe(1);
+});
+
 test('a value beyond is no reason for an issue, even where it comes later', async () => {
   await mirrorRecords(database.db, company, records({}));
   await mirrorRecords(database.db, company, [{ ...records({})[1]!, validTo: FOR_EVER }]);

@@ -1,15 +1,16 @@
 // muster.schema_columns, schema_resources and schema_cursor: the schema log. It holds the keys that the records of a resource have had, and the column of the
 // typed view that each key has. A writer of the log locks the cursor first, so one process at a time writes; no other lock is taken after it.
 //
-//   unnamed -> column    the type is decided: name, type and position never change again
+//   unnamed -> column    the type is decided or declared: name, type and position never change again
 //   column  -> with text the first value of another type came: a second column was added
+//   column  -> with twin every living value has another type, or another type is declared: a further, typed column was added
 import { Prisma, type SchemaColumn } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { BY_INDEX } from '../statements/by-index.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 
-export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamptz', 'jsonb'] as const;
+export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamp', 'timestamptz', 'jsonb'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 
 /**
@@ -23,15 +24,43 @@ export type Kind =
   | 'string'
   | 'date'
   | 'date_beyond'
+  | 'timestamp'
+  | 'timestamp_beyond'
   | 'timestamptz'
   | 'timestamptz_beyond'
   | 'array'
   | 'object';
 export type Kinds = Readonly<Partial<Record<Kind, number>>>;
 
+/** A further column of a key that has a column already. Values of other types are null in it. */
+export interface Twin {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly position: number;
+}
+
+/** What the mirror answered when it was asked whether all living values are of the kind. */
+export interface TwinAnswer {
+  readonly kind: Kind;
+  /** How many values of the kind were counted then. */
+  readonly count: number;
+  /** A record with a value of another kind; undefined: there were too few values. */
+  readonly misfit?: RecordKey;
+}
+
+export interface RecordKey {
+  readonly environment: string;
+  readonly companyId: string;
+  readonly id: string;
+}
+
 /** A key of a resource's records. `values` counts values that are not null. */
-export interface KeyRow extends Omit<SchemaColumn, 'id' | 'type' | 'kinds' | 'values' | 'nulls' | 'misfits'> {
+export interface KeyRow
+  extends Omit<SchemaColumn, 'id' | 'type' | 'twins' | 'twinDue' | 'twinAnswer' | 'kinds' | 'values' | 'nulls' | 'misfits'> {
   readonly type: ColumnType | null;
+  readonly twins: readonly Twin[];
+  readonly twinDue: Kind | null;
+  readonly twinAnswer: TwinAnswer | null;
   readonly kinds: Kinds;
   readonly values: number;
   readonly nulls: number;
@@ -85,6 +114,7 @@ export async function hasNews(db: Pick<Database, 'prisma'>): Promise<boolean> {
   const [row] = await db.prisma.$queryRaw<{ news: boolean }[]>`
     SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_cursor))
       OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${IS_UNDECIDED})
+      OR EXISTS (SELECT FROM muster.schema_columns WHERE twin_due IS NOT NULL)
       OR EXISTS (SELECT FROM muster.schema_resources WHERE rebuild_asked_at IS NOT NULL) AS news`;
   return row!.news;
 }
@@ -194,20 +224,32 @@ export async function readKeys(db: Pick<Transaction, 'schemaColumn'>, resources:
 
 function keyRow(row: Omit<SchemaColumn, 'id'>): KeyRow {
   const counts = { values: Number(row.values), nulls: Number(row.nulls), misfits: Number(row.misfits) };
-  return { ...row, ...counts, type: row.type as ColumnType | null, kinds: row.kinds as Kinds };
+  const { type, kinds, twins, twinDue, twinAnswer } = row;
+  return {
+    ...row,
+    ...counts,
+    type: type as ColumnType | null,
+    kinds: kinds as Kinds,
+    twins: twins as unknown as Twin[],
+    twinDue: twinDue as Kind | null,
+    twinAnswer: twinAnswer as TwinAnswer | null,
+  };
 }
 
 /** Writes new and newly counted keys. The caller has locked the log. */
 export async function writeKeys(tx: Transaction, rows: readonly KeyRow[]): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.schema_columns AS c
-      (resource, path, name, type, position, text_position, kinds, values, nulls, misfits, environment, first_run_id, first_seen_at, last_seen_at)
-    SELECT resource, ARRAY(SELECT jsonb_array_elements_text(path)), name, type, position, "textPosition", kinds, values, nulls, misfits, environment,
-      "firstRunId", "firstSeenAt", "lastSeenAt"
+      (resource, path, name, type, position, text_position, declared, twins, twin_due, twin_answer, kinds, values, nulls, misfits,
+        environment, first_run_id, first_seen_at, last_seen_at)
+    SELECT resource, ARRAY(SELECT jsonb_array_elements_text(path)), name, type, position, "textPosition", declared, twins, "twinDue",
+      "twinAnswer", kinds, values, nulls, misfits, environment, "firstRunId", "firstSeenAt", "lastSeenAt"
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS r(resource text, path jsonb, name text, type text, position int, "textPosition" int,
-      kinds jsonb, values bigint, nulls bigint, misfits bigint, environment text, "firstRunId" uuid, "firstSeenAt" timestamptz, "lastSeenAt" timestamptz)
+      declared text, twins jsonb, "twinDue" text, "twinAnswer" jsonb, kinds jsonb, values bigint, nulls bigint, misfits bigint,
+      environment text, "firstRunId" uuid, "firstSeenAt" timestamptz, "lastSeenAt" timestamptz)
     ON CONFLICT (resource, path) DO UPDATE SET name = EXCLUDED.name, type = EXCLUDED.type, position = EXCLUDED.position,
-      text_position = EXCLUDED.text_position, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
+      text_position = EXCLUDED.text_position, declared = EXCLUDED.declared, twins = EXCLUDED.twins, twin_due = EXCLUDED.twin_due,
+      twin_answer = EXCLUDED.twin_answer, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
       misfits = EXCLUDED.misfits, first_seen_at = EXCLUDED.first_seen_at, last_seen_at = EXCLUDED.last_seen_at`;
 }
 
@@ -262,8 +304,8 @@ export async function listColumns(
   const [after = '', position = '0'] = cursor === undefined ? [] : readCursor(cursor, /^[a-z][a-z0-9_]* \d{1,9}$/).split(' ');
   const isAsked = resource === undefined ? Prisma.sql`TRUE` : Prisma.sql`resource = ${resource}`;
   const rows = await db.prisma.$queryRaw<Omit<SchemaColumn, 'id'>[]>`
-    SELECT resource, path, name, type, position, text_position AS "textPosition", kinds, values, nulls, misfits, environment,
-      first_run_id AS "firstRunId", first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt"
+    SELECT resource, path, name, type, position, text_position AS "textPosition", declared, twins, twin_due AS "twinDue",
+      twin_answer AS "twinAnswer", kinds, values, nulls, misfits, environment, first_run_id AS "firstRunId", first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt"
     FROM muster.schema_columns
     WHERE position IS NOT NULL AND (resource, position) > (${after}, ${Number(position)}::int) AND ${isAsked}
     ORDER BY resource, position LIMIT ${limit + 1}::int`;
