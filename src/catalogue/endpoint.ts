@@ -2,6 +2,7 @@ import type { FieldNames } from '../pagers/fields.js';
 import type { PageInput } from '../pagers/pager.js';
 import type { PagerSpec } from '../pagers/registry.js';
 import type { Privacy } from '../privacy/rules.js';
+import type { DeclaredColumns } from './declared-columns.js';
 
 /** A person decides if more than `share` of the living rows, and at least `rows` of them, would be deleted at once. */
 export interface DeleteGuard {
@@ -38,6 +39,8 @@ export interface Endpoint {
   readonly optional?: true;
   /** Privacy rules, applied to records before anything else; undefined: none. */
   readonly privacy?: Privacy;
+  /** Declared types of warehouse columns; undefined: all are inferred. */
+  readonly columns?: DeclaredColumns;
   readonly deleteGuard: DeleteGuard;
 }
 

@@ -3,6 +3,7 @@ import { faultOfCandidate, idCandidate } from '../pagers/id-candidate.js';
 import { PAGER_STYLES } from '../pagers/registry.js';
 import { must } from '../pagers/spec.js';
 import { RULE_KINDS } from '../privacy/rules.js';
+import { COLUMNS_SCHEMA } from './declared-columns.js';
 
 const ID_CANDIDATE = z.unknown().transform((written, context) => {
   const fault = faultOfCandidate(written);
@@ -85,6 +86,7 @@ export const ENTRY_SCHEMA = z.strictObject(
     parent: z.string(must('the name of another list')).optional(),
     optional: z.boolean(must('true or false')).optional(),
     privacy: z.record(z.string(), z.enum(RULE_KINDS, must('drop, mask or hash')), must('a map of dot paths')).optional(),
+    columns: COLUMNS_SCHEMA.optional(),
     deleteGuard: DELETE_GUARD_SCHEMA.prefault({}),
   },
   must('a map with method, path and pager'),

@@ -18,9 +18,12 @@ export function loadCatalogue(path?: string, privacyKey?: Secret): Catalogue {
     : validateCatalogue(readCatalogue(path), path, key);
 }
 
+/** An unquoted type of two numbers. Within braces YAML would take its comma for the end of the member. */
+const NUMERIC_TYPE = /(?<=: +)numeric\( *\d+ *, *\d+ *\)(?= *(?:[,}]|#|\r?$))/gm;
+
 function readCatalogue(path: string): unknown {
   try {
-    return parse(readFileSync(path, 'utf8'));
+    return parse(readFileSync(path, 'utf8').replace(NUMERIC_TYPE, '"$&"'));
   } catch (error) {
     const problem = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
     throw new FaultsError('invalid_catalogue', `The catalogue ${path} cannot be read.`, [

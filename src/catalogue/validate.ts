@@ -7,6 +7,7 @@ import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { PrivacyKey } from '../privacy/privacy-key.js';
 import { faultsOfRules } from '../privacy/rule-faults.js';
 import { privacyOf } from '../privacy/rules.js';
+import { faultsOfColumns } from './declared-columns.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
 
@@ -58,6 +59,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   share: '0.2',
   rows: '10',
   privacy: '{ nationalId: drop, email: mask, address.street: hash }',
+  columns: '{ terminationDate: date, amount: "numeric(12,2)", address.street: text }',
 };
 const ENTRY_EXAMPLE = `absences: { method: GET, path: ${EXAMPLES['path']}, pager: ${EXAMPLES['pager']} }`;
 
@@ -92,7 +94,7 @@ function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
 
 function toEndpoint(
   resource: string,
-  { base, parent, optional, envelope, query, body, fields, privacy: rules, ...entry }: CatalogueEntry,
+  { base, parent, optional, envelope, query, body, fields, columns, privacy: rules, ...entry }: CatalogueEntry,
   key: PrivacyKey | undefined,
 ): Endpoint {
   const privacy = privacyOf(rules, key);
@@ -102,7 +104,7 @@ function toEndpoint(
     ...entry,
     pager,
     envelope: envelope ?? '',
-    ...present({ base, query, body, fields, parent, privacy, optional: optional || undefined }),
+    ...present({ base, query, body, fields, parent, privacy, columns, optional: optional || undefined }),
   };
 }
 
@@ -132,6 +134,7 @@ function relationFaults(resource: string, raw: unknown, all: Members): Fault[] {
   const { next } = fields;
   for (const rule of faultsOfRules(raw['privacy'], idsOf(raw), next))
     fault(`privacy.${rule.path}`, rule.problem, EXAMPLES['privacy']);
+  for (const { path: at, problem } of faultsOfColumns(raw['columns'])) fault(`columns.${at}`, problem, EXAMPLES['columns']);
   const isBare = envelope === 'none' || fields['data'] === 'none';
   const standsInArray = [fields['total'], fields['hasNext'], next].some((place) =>
     /^(?!header |last |none$)/.test(String(place ?? 'none')),
@@ -205,7 +208,8 @@ function faultsOfIssue(resource: string, raw: unknown, issue: z.core.$ZodIssue):
       example: known.join(', '),
     }));
   }
-  const member = issue.path[0] === 'privacy' ? 'privacy' : issue.path.findLast((part) => typeof part === 'string');
+  const isMap = issue.path[0] === 'privacy' || issue.path[0] === 'columns';
+  const member = isMap ? (issue.path[0] as string) : issue.path.findLast((part) => typeof part === 'string');
   return [{ where, problem: issue.message, example: member === undefined ? ENTRY_EXAMPLE : (EXAMPLES[member] ?? ENTRY_EXAMPLE) }];
 }
 

@@ -57,6 +57,19 @@ describe('loadCatalogue', () => {
     expect(validateCatalogue(parse(written), 'the documentation').endpoints).toEqual(loadCatalogue().endpoints);
   });
 
+  test('takes a type of two numbers without quotes, too', () => {
+    const entry = (columns: string) => `a:\n  method: GET\n  path: ${PATH}\n  pager: { style: odata, size: 5 }\n  ${columns}`;
+    const expected = { amount: 'numeric(12,2)', 'pay.bonus': 'numeric(38,38)', left: 'date' };
+    for (const columns of [
+      'columns: { amount: numeric(12,2), pay.bonus: numeric( 38, 38 ), left: date }',
+      'columns: { amount: "numeric(12,2)", pay.bonus: "numeric(38,38)", left: date }',
+      'columns:\n    amount: numeric(12,2) # two digits\n    pay.bonus: numeric(38,38)\n    left: date',
+    ])
+      expect(loadText(entry(columns)).get('a')?.columns).toEqual(expected);
+    const json = JSON.stringify({ a: { ...ENTRY, columns: expected } });
+    expect(loadText(json, 'columns.json').get('a')?.columns).toEqual(expected);
+  });
+
   test('replaces the built-in catalogue by a YAML file, and fills in the defaults', () => {
     const { endpoints } = loadText(`
 absences:
@@ -213,6 +226,20 @@ describe('a wrong catalogue', () => {
       'absences.privacy.start.date',
       { id: [['userId', 'start.date']], privacy: { 'start.date': 'mask' } },
     ],
+    ['a column of no type', 'absences.columns.amount', { columns: { amount: 'money' } }],
+    ['a column of a type in capitals', 'absences.columns.amount', { columns: { amount: 'NUMERIC' } }],
+    ['a column of a null type', 'absences.columns.amount', { columns: { amount: null } }],
+    ['a column of no digits', 'absences.columns.amount', { columns: { amount: 'numeric(0,0)' } }],
+    ['a column of too many digits', 'absences.columns.amount', { columns: { amount: 'numeric(39,2)' } }],
+    ['a column of more decimals than digits', 'absences.columns.amount', { columns: { amount: 'numeric(2,3)' } }],
+    ['a column of digits alone', 'absences.columns.amount', { columns: { amount: 'numeric(12)' } }],
+    ['a text of so many letters', 'absences.columns.name', { columns: { name: 'text(3)' } }],
+    ['a column at a path with an empty part', 'absences.columns.a..b', { columns: { 'a..b': 'date' } }],
+    ['a column without a name', 'absences.columns.', { columns: { '': 'date' } }],
+    ['a column within a text', 'absences.columns.address.street', { columns: { 'address.street': 'date', address: 'text' } }],
+    ['a column within what is kept whole', 'absences.columns.a.b.c', { columns: { a: 'jsonb', 'a.b.c': 'date' } }],
+    ['a name that objects have', 'absences.columns.a.__proto__', { columns: { 'a.__proto__': 'date' } }],
+    ['columns that are no map', 'absences.columns', { columns: ['date'] }],
     ['no page size', 'absences.pager.size', { pager: { style: 'odata' } }],
     ['half a record as page size', 'absences.pager.size', { pager: { style: 'odata', size: 1.5 } }],
     ['one name for two parameters', 'absences.pager.takeName', { pager: { style: 'skip-take', takeName: 'skip', size: 5 } }],
@@ -280,6 +307,8 @@ describe('fingerprint', () => {
   test('stays as long as a checkpoint means the same', () => {
     // Of version 0.1.0, whose checkpoints are gone on from.
     expect(fingerprint(endpoint)).toBe('aa430fd7d78203b38ff0f75f53c73e47d77f37c559cc85a1218d9ed8bc406743');
-    expect(fingerprint({ ...endpoint, order: 'unstable', deleteGuard: { share: 1, rows: 0 } })).toBe(fingerprint(endpoint));
+    expect(fingerprint({ ...endpoint, order: 'unstable', deleteGuard: { share: 1, rows: 0 }, columns: { a: 'date' } })).toBe(
+      fingerprint(endpoint),
+    );
   });
 });
