@@ -6,66 +6,21 @@ import { isPassingTrouble, sqlState, withDatabaseErrors } from '../db/connection
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { takeLock } from '../db/tables/locks.js';
 import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.js';
-import { SHOWN_COLUMNS } from '../mirror/mirror-columns.js';
-import { mirrorTable } from '../mirror/mirror-table.js';
 import type { Logger } from '../observability/logger.js';
-import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';
+import { typedView } from './history.js';
+import { fixedColumns, REST, type RecordView, viewsOf } from './record-views.js';
 import { keyColumns, restOf } from './view-text.js';
-
-/** The columns before the keys' columns. */
-const LEADING = ['environment', 'company_id', 'id'];
-/** The columns after the view's first columns. Columns that are added later follow all of these. */
-const LIVING_COLUMNS: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(SHOWN_COLUMNS.map((name) => [`_${name}`, `t.${name}`])),
-  _verified_at: 'l.last_verified_at',
-};
-const VERSION_COLUMNS: Readonly<Record<string, string>> = {
-  _valid_from: 't._valid_from',
-  _valid_to: 't._valid_to',
-  _is_current: 't._is_current',
-  _op: 't._op',
-  _seq: 't._seq',
-};
-const REST = '_rest';
-
-/** A view of a resource's records, and what it shows of each besides the columns of keys. */
-interface RecordView {
-  readonly resource: string;
-  /** Quoted, with its schema. */
-  readonly name: string;
-  readonly trailing: Readonly<Record<string, string>>;
-  /** The FROM clause. `t.data` is the record. */
-  readonly from: string;
-}
-
-/** The living records, and every version of each. */
-function viewsOf(resource: string): readonly RecordView[] {
-  const living = `${mirrorTable(resource)} t
-    LEFT JOIN muster.lists l ON l.environment = t.environment AND l.company_id = t.company_id AND l.resource = ${pg.escapeLiteral(resource)}
-    WHERE t.deleted_at IS NULL`;
-  return [
-    { resource, name: typedView(resource), trailing: LIVING_COLUMNS, from: living },
-    { resource, name: historyView(resource), trailing: VERSION_COLUMNS, from: `(${versionsQuery(resource)}) t` },
-  ];
-}
-
-/** The counts for both views. */
-const FIXED_COLUMNS = [LIVING_COLUMNS, VERSION_COLUMNS].map(fixedColumns);
-
-function fixedColumns(trailing: RecordView['trailing']): number {
-  return LEADING.length + Object.keys(trailing).length + 1;
-}
 
 /**
  * Makes the views of every resource that lacks them. Processes may run it at the same time. Where no view is missing, the role needs no right to make one;
  * throws `invalid_configuration` where it needs that right and has not.
  */
 export async function ensureTypedViews(db: Database, { endpoints }: Catalogue): Promise<void> {
-  const resources = endpoints.map(({ resource }) => resource);
+  const named = endpoints.flatMap(({ resource }) => viewsOf(resource).map(({ name }) => ({ resource, name })));
   const missing = await withDatabaseErrors(
     db.prisma.$queryRaw<{ resource: string; role: string }[]>`
-      SELECT resource, current_user::text AS role FROM unnest(${resources}::text[]) AS resource
-      WHERE (SELECT count(*) FROM pg_class WHERE relnamespace = 'warehouse'::regnamespace AND relname IN (resource, resource || '_history')) < 2`,
+      SELECT DISTINCT resource, current_user::text AS role FROM jsonb_to_recordset(${JSON.stringify(named)}::jsonb) AS v(resource text, name text)
+      WHERE to_regclass(name) IS NULL`,
   );
   for (const { resource, role } of missing) {
     await replaceViews(db, resource).catch((error: unknown) => {
@@ -76,15 +31,18 @@ export async function ensureTypedViews(db: Database, { endpoints }: Catalogue): 
   }
 }
 
-/** Views that lack a column of the log. A resource whose table is gone has none. */
+/** Resources with a view that lacks a column of the log. A resource whose table is gone has none. */
 async function findStaleViews(db: Pick<Database, 'prisma'>): Promise<string[]> {
-  const rows = await db.prisma.$queryRaw<{ resource: string }[]>`
-    SELECT DISTINCT c.resource FROM (
-      SELECT resource, (count(position) + count(text_position))::int AS columns FROM muster.schema_columns GROUP BY resource) c
-    CROSS JOIN unnest(ARRAY['', '_history'], ${FIXED_COLUMNS}::int[]) AS v(suffix, fixed)
-    WHERE to_regclass(format('mirror.%I', c.resource)) IS NOT NULL AND c.columns + v.fixed <> (
-      SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(format('warehouse.%I', c.resource || v.suffix)) AND attnum > 0)`;
-  return rows.map(({ resource }) => resource);
+  const logged = await db.prisma.$queryRaw<{ resource: string; columns: number }[]>`
+    SELECT resource, (count(position) + count(text_position))::int AS columns FROM muster.schema_columns
+    WHERE to_regclass(format('mirror.%I', resource)) IS NOT NULL GROUP BY resource`;
+  const wanted = logged.flatMap(({ resource, columns }) =>
+    viewsOf(resource).map((view) => ({ resource, name: view.name, columns: columns + fixedColumns(view) })),
+  );
+  const stale = await db.prisma.$queryRaw<{ resource: string }[]>`
+    SELECT DISTINCT resource FROM jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) AS v(resource text, name text, columns int)
+    WHERE columns <> (SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(name) AND attnum > 0)`;
+  return stale.map(({ resource }) => resource);
 }
 
 /** Extends the views that lack a column. A view that cannot be extended now is left to a later sweep, or to a role that may. */
@@ -108,7 +66,7 @@ export async function extendViews(db: Database, logger: Logger): Promise<void> {
 const LOCK_TIMEOUT = '500ms';
 
 /**
- * Gives both views of a resource the columns of the log: existing columns keep their place and type, and new ones follow. Only a view without a column of a
+ * Gives the views of a resource the columns of the log: existing columns keep their place and type, and new ones follow. Only a view without a column of a
  * key, and without dependent views, is dropped and made again, so that its first columns come before the columns of `trailing`. Granted rights stay.
  */
 function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<void> {
@@ -118,15 +76,15 @@ function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<v
     const columns = (await readKeys(tx, [resource])).filter(isColumn);
     for (const view of viewsOf(resource)) {
       const present = await columnsOf(tx, view);
-      if (present.length === fixedColumns(view.trailing) && columns.length > 0 && (await isFree(tx, view))) {
+      if (present.length === fixedColumns(view) && columns.length > 0 && (await isFree(tx, view))) {
         const grants = await grantsOn(tx, view);
-        await tx.$executeRawUnsafe(`DROP FUNCTION IF EXISTS ${asOfFunction(resource)}`);
+        for (const { signature } of view.functions) await tx.$executeRawUnsafe(`DROP FUNCTION IF EXISTS ${signature}`);
         await tx.$executeRawUnsafe(`DROP VIEW ${view.name}`);
         await tx.$executeRawUnsafe(viewText(view, columns, []));
         for (const grant of grants) await tx.$executeRawUnsafe(grant);
       } else await tx.$executeRawUnsafe(viewText(view, columns, present));
+      for (const { text } of view.functions) await tx.$executeRawUnsafe(text);
     }
-    await tx.$executeRawUnsafe(asOfText(resource));
   });
 }
 
@@ -136,14 +94,16 @@ async function columnsOf(tx: Transaction, { name }: RecordView): Promise<string[
   return rows.map(({ column }) => column);
 }
 
-/** Whether nothing depends on the view but its own rule and type, and the function of `asOfText`, on which nothing depends. */
-async function isFree(tx: Transaction, { name, resource }: RecordView): Promise<boolean> {
+/** Whether nothing depends on the view but its own rule and type, and its functions, on which nothing depends. */
+async function isFree(tx: Transaction, { name, functions }: RecordView): Promise<boolean> {
+  const signatures = functions.map(({ signature }) => signature);
   const [row] = await tx.$queryRaw<{ free: boolean }[]>`
+    WITH f AS (SELECT to_regprocedure(signature)::oid AS oid FROM unnest(${signatures}::text[]) AS signature WHERE to_regprocedure(signature) IS NOT NULL)
     SELECT NOT EXISTS (SELECT FROM pg_depend d LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-      WHERE d.deptype <> 'i' AND w.ev_class IS DISTINCT FROM v.oid AND NOT (d.classid = 'pg_proc'::regclass AND d.objid = f.oid) AND (
+      WHERE d.deptype <> 'i' AND w.ev_class IS DISTINCT FROM v.oid AND NOT (d.classid = 'pg_proc'::regclass AND d.objid IN (SELECT oid FROM f)) AND (
         d.refclassid = 'pg_class'::regclass AND d.refobjid = v.oid OR d.refclassid = 'pg_type'::regclass AND d.refobjid = v.reltype
-        OR d.refclassid = 'pg_proc'::regclass AND d.refobjid = f.oid)) AS free
-    FROM pg_class v CROSS JOIN (SELECT COALESCE(to_regprocedure(${asOfFunction(resource)})::oid, 0) AS oid) f WHERE v.oid = to_regclass(${name})`;
+        OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT oid FROM f))) AS free
+    FROM pg_class v WHERE v.oid = to_regclass(${name})`;
   return row?.free ?? true;
 }
 
@@ -157,15 +117,17 @@ async function grantsOn(tx: Transaction, { name }: RecordView): Promise<string[]
 }
 
 /** `present`: the columns that the view has. */
-function viewText({ name: view, trailing, from }: RecordView, rows: readonly ColumnRow[], present: readonly string[]): string {
-  const keys = new Map(keyColumns(rows, 't.data').map(({ name, type, expression }) => [name, `(${expression})::${type}`]));
-  const fixed = {
-    ...Object.fromEntries(LEADING.map((name) => [name, `t.${name}`])),
-    ...trailing,
-    [REST]: restOf(rows, 't.data'),
-  };
+function viewText(
+  { name: view, leading, trailing, data, from }: RecordView,
+  rows: readonly ColumnRow[],
+  present: readonly string[],
+): string {
+  const keys = new Map(keyColumns(rows, data).map(({ name, type, expression }) => [name, `(${expression})::${type}`]));
+  const fixed = { ...leading, ...trailing, [REST]: restOf(rows, data) };
   const expressions = new Map([...Object.entries(fixed), ...keys]);
-  const added = [...LEADING, ...keys.keys(), ...Object.keys(trailing), REST].filter((name) => !present.includes(name));
+  const added = [...Object.keys(leading), ...keys.keys(), ...Object.keys(trailing), REST].filter(
+    (name) => !present.includes(name),
+  );
   const columns = [...present, ...added].map((name) => `${expressions.get(name) ?? 'NULL'} AS ${pg.escapeIdentifier(name)}`);
   return `CREATE OR REPLACE VIEW ${view} AS SELECT ${columns.join(',\n')} FROM ${from}`;
 }

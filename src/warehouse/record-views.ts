@@ -1,0 +1,65 @@
+import pg from 'pg';
+import { SHOWN_COLUMNS } from '../mirror/mirror-columns.js';
+import { mirrorTable } from '../mirror/mirror-table.js';
+import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';
+
+/** A view with the columns of the log, and what it shows besides them. */
+export interface RecordView {
+  /** The view of the log whose columns it has. */
+  readonly columnsOf: string;
+  /** Quoted, with its schema. */
+  readonly name: string;
+  /** The columns before the keys' columns, and their expressions. */
+  readonly leading: Readonly<Record<string, string>>;
+  /** The columns after the view's first columns. Columns that are added later follow all of these. */
+  readonly trailing: Readonly<Record<string, string>>;
+  /** The expression of the record: a jsonb. */
+  readonly data: string;
+  /** The FROM clause. */
+  readonly from: string;
+  /** The functions whose rows are those of the view. */
+  readonly functions: readonly ViewFunction[];
+}
+
+/** A function that returns rows of a view. */
+interface ViewFunction {
+  /** Its quoted name with its schema and the types of its parameters. */
+  readonly signature: string;
+  /** The statement that makes or replaces it. */
+  readonly text: string;
+}
+
+export const REST = '_rest';
+const KEY = keyOf('environment', 'company_id', 'id');
+const LIVING_COLUMNS = {
+  ...Object.fromEntries(SHOWN_COLUMNS.map((name) => [`_${name}`, `t.${name}`])),
+  _verified_at: 'l.last_verified_at',
+};
+const VERSION_COLUMNS = keyOf('_valid_from', '_valid_to', '_is_current', '_op', '_seq');
+
+function keyOf(...names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(names.map((name) => [name, `t.${name}`]));
+}
+
+/** The views of a resource: the living records, and every version of each. */
+export function viewsOf(resource: string): readonly RecordView[] {
+  const living = `${mirrorTable(resource)} t
+    LEFT JOIN muster.lists l ON l.environment = t.environment AND l.company_id = t.company_id AND l.resource = ${pg.escapeLiteral(resource)}
+    WHERE t.deleted_at IS NULL`;
+  const list = { columnsOf: resource, leading: KEY, data: 't.data' };
+  return [
+    { ...list, name: typedView(resource), trailing: LIVING_COLUMNS, from: living, functions: [] },
+    {
+      ...list,
+      name: historyView(resource),
+      trailing: VERSION_COLUMNS,
+      from: `(${versionsQuery(resource)}) t`,
+      functions: [{ signature: asOfFunction(resource), text: asOfText(resource) }],
+    },
+  ];
+}
+
+/** How many columns the view has besides those of keys. */
+export function fixedColumns({ leading, trailing }: RecordView): number {
+  return Object.keys(leading).length + Object.keys(trailing).length + 1;
+}
