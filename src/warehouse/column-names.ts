@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import anyAscii from 'any-ascii';
 
 /** Bytes that PostgreSQL keeps of a name, minus the bytes of `__text`. Names are ASCII, so bytes are characters. */
 const LONGEST = 63 - '__text'.length;
@@ -7,7 +8,7 @@ const HASH = 8;
 /** The columns of every view. Views of the history add others, all of which begin with an underscore; names made here never do. */
 const FIXED = ['environment', 'company_id', 'id'];
 
-/** Letters that no decomposition brings down to ASCII. */
+/** Latin letters without a decomposition into ASCII, as names have always written them. */
 const LETTERS: Readonly<Record<string, string>> = {
   æ: 'ae',
   ø: 'o',
@@ -44,15 +45,32 @@ export function nameColumn(path: readonly string[], taken: Iterable<string>): st
 /** Lower-case words of ASCII letters and digits with one underscore between two of them, a letter first. */
 function snakeCase(key: string): string {
   const words = key
+    .normalize('NFKC')
+    .replace(OTHER_SCRIPTS, transliterate)
     .normalize('NFKD')
     .replace(/\p{Mn}+/gu, '')
-    .replace(/[^\0-\x7f]/gu, (letter) => withCaseOf(letter, LETTERS[letter.toLowerCase()] ?? '_'))
+    .replace(/[^\0-\x7f]/gu, (letter) => withCaseOf(letter, LETTERS[letter.toLowerCase()] ?? (lettersOf(letter) || '_')))
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/([A-Z]+)([A-Z][a-z])/g, '$1_$2')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '_')
     .replace(/^_+|_+$/g, '');
   return /^[a-z]/.test(words) ? words : words === '' ? 'key' : `key_${words}`;
+}
+
+/** Runs of letters, digits and vowel signs of scripts other than Latin, whose accents are removed instead. */
+const OTHER_SCRIPTS = /(?:(?=[\p{L}\p{N}\p{M}])[^\p{Script=Latin}\p{Script=Inherited}\0-\x7f])+/gu;
+/** Capital letters within a run of them, up to the one that begins the next word. */
+const ALL_CAPITALS = /\p{Lu}{2,}(?!\p{Ll})|\p{Lu}+(?=\p{Lu}\p{Ll})/gu;
+
+/** A capital letter that becomes several, as in `Zh`, must not look like the beginning of a word among other capitals. */
+function transliterate(run: string): string {
+  return lettersOf(run.replace(ALL_CAPITALS, (capitals) => lettersOf(capitals).toUpperCase()));
+}
+
+/** A library's spelling may change with its version. Names do not: they are stored, and only new keys get their names here. */
+function lettersOf(text: string): string {
+  return /[\p{L}\p{N}\p{M}]/u.test(text) ? anyAscii(text).replace(/[^A-Za-z0-9]+/g, '') : '';
 }
 
 function withCaseOf(letter: string, plain: string): string {
