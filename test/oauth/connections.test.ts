@@ -64,6 +64,11 @@ test('lists page by page, filtered', async () => {
   expect((await room.connections.list({ limit: 9, status: 'active', environment: 'test' })).data).toHaveLength(4);
   expect((await room.connections.list({ limit: 5 })).nextCursor).toBeUndefined();
   expect((await room.connections.list({ limit: 9, environment: 'production' })).data).toEqual([]);
+  const { rows } = await database.db.pool.query(
+    'SELECT environment, company_id AS "companyId", name, status FROM warehouse.companies ORDER BY environment, company_id',
+  );
+  expect((await room.connections.list({ limit: 9 })).data).toMatchObject(rows);
+  expect(rows).toHaveLength(5);
   for (const position of ['nonsense', `test|${'-'.repeat(36)}`]) {
     const forged = Buffer.from(position).toString('base64url');
     await expect(room.connections.list({ limit: 9, cursor: forged })).rejects.toMatchObject({ code: 'invalid_request' });

@@ -67,7 +67,7 @@ test('what they say of the records is so', async () => {
   expect((await reader.query(since)).rows).toMatchObject([{ resource: 'employees', records: 120, changes_since: '1' }]);
 });
 
-test.each(['lists', 'runs', 'walks', 'feed'])('the columns of warehouse.%s are those that are written down', async (view) => {
+test.each(['companies', 'lists', 'runs', 'walks', 'feed'])('the columns of warehouse.%s are those that are written down', async (view) => {
   const line = DOCUMENT.split('\n').find((text) => text.startsWith(`| \`warehouse.${view}\``))!;
   const [written] = line.split('|')[3]!.split(/[.:] /);
   expect(written!.match(/\w+/g)).toEqual(await columnsOf(database.db, view));
