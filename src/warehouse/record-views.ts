@@ -9,6 +9,8 @@ export interface RecordView {
   readonly columnsOf: string;
   /** Quoted, with its schema. */
   readonly name: string;
+  /** What the view is, as a comment in the database. */
+  readonly comment: string;
   /** The columns before the keys' columns, and their expressions. */
   readonly leading: Readonly<Record<string, string>>;
   /** The columns after the view's first columns. Columns that are added later follow all of these. */
@@ -48,10 +50,18 @@ export function viewsOf(resource: string): readonly RecordView[] {
     WHERE t.deleted_at IS NULL`;
   const list = { columnsOf: resource, leading: KEY, data: 't.data' };
   return [
-    { ...list, name: typedView(resource), trailing: LIVING_COLUMNS, from: living, functions: [] },
+    {
+      ...list,
+      name: typedView(resource),
+      comment: `The living records of the list ${resource}`,
+      trailing: LIVING_COLUMNS,
+      from: living,
+      functions: [],
+    },
     {
       ...list,
       name: historyView(resource),
+      comment: `Every version of each record of the list ${resource}, from the change feed`,
       trailing: VERSION_COLUMNS,
       from: `(${versionsQuery(resource)}) t`,
       functions: [{ signature: asOfFunction(resource), text: asOfText(resource) }],

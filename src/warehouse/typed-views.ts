@@ -9,6 +9,7 @@ import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.
 import type { Logger } from '../observability/logger.js';
 import { typedView } from './history.js';
 import { fixedColumns, REST, type RecordView, viewsOf } from './record-views.js';
+import { commentOnView, findUncommented } from './view-comments.js';
 import { keyColumns, restOf } from './view-text.js';
 
 /**
@@ -29,6 +30,22 @@ export async function ensureTypedViews(db: Database, { endpoints }: Catalogue): 
         : error;
     });
   }
+  await commentOnOlderViews(
+    db,
+    endpoints.map(({ resource }) => resource),
+  );
+}
+
+/** Comments on the views that an earlier release made. No comment is worth a start that waits or fails. */
+async function commentOnOlderViews(db: Database, resources: readonly string[]): Promise<void> {
+  const views = await withDatabaseErrors(findUncommented(db, resources.flatMap(viewsOf)));
+  if (views.length === 0) return;
+  await inTransaction(db, async (tx) => {
+    await lockViews(tx);
+    for (const view of views) await commentOnView(tx, view, (await readKeys(tx, [view.columnsOf])).filter(isColumn));
+  }).catch((error: unknown) => {
+    if (!isPassingTrouble(error)) throw error;
+  });
 }
 
 /** Resources with a view that lacks a column of the log. A resource whose table is gone has none. */
@@ -71,8 +88,7 @@ const LOCK_TIMEOUT = '500ms';
  */
 function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<void> {
   return inTransaction(db, async (tx) => {
-    await takeLock(tx, 'typed_views');
-    await tx.$executeRaw`SELECT set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
+    await lockViews(tx);
     const columns = (await readKeys(tx, [resource])).filter(isColumn);
     for (const view of viewsOf(resource)) {
       const present = await columnsOf(tx, view);
@@ -84,8 +100,14 @@ function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<v
         for (const grant of grants) await tx.$executeRawUnsafe(grant);
       } else await tx.$executeRawUnsafe(viewText(view, columns, present));
       for (const { text } of view.functions) await tx.$executeRawUnsafe(text);
+      await commentOnView(tx, view, columns);
     }
   });
+}
+
+async function lockViews(tx: Transaction): Promise<void> {
+  await takeLock(tx, 'typed_views');
+  await tx.$executeRaw`SELECT set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
 }
 
 async function columnsOf(tx: Transaction, { name }: RecordView): Promise<string[]> {
