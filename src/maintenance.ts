@@ -24,12 +24,12 @@ import { ensureTypedViews, extendViews } from './warehouse/typed-views.js';
 
 /**
  * Brings the database and the tables of queue and catalogue up to date, and starts the embedded server if no other is configured. Then
- * grants `runtime` the rights of api and workers, and `reader` the rights of readers, if these roles are given.
+ * grants `runtime` the rights of api and workers, `reader` the rights of readers, and `warehouseReader` those on schema `warehouse` alone, if these roles are given.
  */
 export async function applyMigrations(
   config: Config,
   logger: Logger,
-  { runtime, reader }: { readonly runtime?: string | undefined; readonly reader?: string | undefined } = {},
+  { runtime, reader, warehouseReader }: Partial<Record<'runtime' | 'reader' | 'warehouseReader', string | undefined>> = {},
 ): Promise<{ applied: string[] }> {
   const stack = stopStack(logger);
   try {
@@ -43,6 +43,7 @@ export async function applyMigrations(
     await extendViews(db, logger);
     if (runtime !== undefined) await grantRuntime(url, runtime);
     if (reader !== undefined) await grantReading(url, reader);
+    if (warehouseReader !== undefined) await grantReading(url, warehouseReader, ['warehouse']);
     return result;
   } finally {
     await stack.stop();

@@ -17,7 +17,7 @@ import { learn, mirrorRecords } from '../warehouse/warehouse-fixture.js';
 
 const logger = pino({ level: 'silent' });
 const SCHEMAS = ['muster', 'mirror', 'warehouse'];
-const ROLES = ['reader', 'runtime', 'stranger'] as const;
+const ROLES = ['reader', 'analyst', 'runtime', 'stranger'] as const;
 const suffix = randomBytes(4).toString('hex');
 const nameOf = (role: string) => `muster_${role}_${suffix}`;
 
@@ -40,6 +40,7 @@ beforeAll(async () => {
   }
   await learn(database.db);
   await grantReading(database.url, nameOf('reader'));
+  await grantReading(database.url, nameOf('analyst'), ['warehouse']);
   await grantRuntime(database.url, nameOf('runtime'));
   owner = (await pool.query<{ name: string }>('SELECT current_user::text AS name')).rows[0]!.name;
 });
@@ -193,6 +194,7 @@ describe.each(ROLES)('a %s', (role) => {
 /** The schemas that docs/security.md lets a role read, all of what is in them. */
 const READABLE: Readonly<Record<(typeof ROLES)[number], readonly string[]>> = {
   reader: ['mirror', 'warehouse'],
+  analyst: ['warehouse'],
   runtime: ['mirror', 'muster', 'warehouse'],
   stranger: [],
 };

@@ -178,6 +178,10 @@ test('a reader sees all that is made for readers, also what comes later, nothing
       code: 0,
       stdout: expect.stringContaining(`${role} may read schemas mirror and warehouse.`),
     });
+  expect(await run(['migrate', '--grant-warehouse', role], env)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`${role} may read schema warehouse.`),
+  });
   const db = openDatabase({ url: owner });
   const people = Array.from({ length: 25 }, (_, n) => ({ id: `e${n}`, born: '2000-02-29', seen: '2024-02-29T10:00:00Z' }));
   await mirrorRecords(db, await onboard(db), people).finally(() => db.close());

@@ -67,11 +67,14 @@ test('what they say of the records is so', async () => {
   expect((await reader.query(since)).rows).toMatchObject([{ resource: 'employees', records: 120, changes_since: '1' }]);
 });
 
-test.each(['companies', 'lists', 'runs', 'walks', 'feed'])('the columns of warehouse.%s are those that are written down', async (view) => {
-  const line = DOCUMENT.split('\n').find((text) => text.startsWith(`| \`warehouse.${view}\``))!;
-  const [written] = line.split('|')[3]!.split(/[.:] /);
-  expect(written!.match(/\w+/g)).toEqual(await columnsOf(database.db, view));
-});
+test.each(['companies', 'lists', 'runs', 'walks', 'feed'])(
+  'the columns of warehouse.%s are those that are written down',
+  async (view) => {
+    const line = DOCUMENT.split('\n').find((text) => text.startsWith(`| \`warehouse.${view}\``))!;
+    const [written] = line.split('|')[3]!.split(/[.:] /);
+    expect(written!.match(/\w+/g)).toEqual(await columnsOf(database.db, view));
+  },
+);
 
 test('the columns of history and barriers are those that are written down', async () => {
   const history = await columnsOf(database.db, 'employees_history');
