@@ -67,27 +67,28 @@ test('without --raw a file has the typed columns, with every digit, and misfits 
     first_name: 'STRING',
     hire_date: 'DATE',
     updated_at: 'TIMESTAMP',
-    weekly_hours: 'DECIMAL(38,4)',
+    weekly_hours: 'DECIMAL(38,18)',
     active: 'BOOLEAN',
     address__city: 'STRING',
     address__zip_code: 'STRING',
-    address__lines: 'STRING',
-    tags: 'STRING',
+    address__lines: 'JSON',
+    tags: 'JSON',
     weekly_hours__text: 'STRING',
     hire_date__text: 'STRING',
     _verified_at: 'TIMESTAMP',
   });
+  // One number has too many digits for Parquet. Its text is in the column of texts that the view has.
+  expect(manifest.misfits).toEqual({ weekly_hours: 1 });
+  const shown = manifest.columns.filter(({ name }) => name !== 'weekly_hours__text');
   const expected = await database.db.pool.query({
-    text: `SELECT ${manifest.columns.map(asText.postgres).join(', ')} FROM warehouse.employees ORDER BY id COLLATE "C"`,
+    text: `SELECT ${shown.map(asText.postgres).join(', ')} FROM warehouse.employees ORDER BY id COLLATE "C"`,
     rowMode: 'array',
   });
-  expect(await duck.rows(`SELECT ${manifest.columns.map(asText.duck).join(', ')} FROM '${path}' ORDER BY id`)).toEqual(
-    expected.rows,
-  );
+  expect(await duck.rows(`SELECT ${shown.map(asText.duck).join(', ')} FROM '${path}' ORDER BY id`)).toEqual(expected.rows);
   const one = (columns: string, id: string) => duck.rows(`SELECT ${columns} FROM '${path}' WHERE id = '${id}'`);
-  expect(await one('weekly_hours::VARCHAR, hire_date::VARCHAR, address__city, address__zip_code, tags', 'e3')).toEqual([
-    ['12345678901234567890123.4500', '2000-01-04', 'Łódź', '03', '[3, "x"]'],
-  ]);
+  expect(await one('weekly_hours, weekly_hours__text, hire_date::VARCHAR, address__city, address__zip_code, tags', 'e3')).toEqual(
+    [[null, '12345678901234567890123.4500', '2000-01-04', 'Łódź', '03', '[3, "x"]']],
+  );
   expect(await one("updated_at = TIMESTAMPTZ '2026-01-31 00:11:09.103456Z'", 'e3')).toEqual([[true]]);
   expect(
     await one('weekly_hours, weekly_hours__text, hire_date, hire_date__text, updated_at__text, active, active__text', 'e1'),

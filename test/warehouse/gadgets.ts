@@ -22,6 +22,7 @@ const VIEW = `
     (data->>'born')::date AS born,
     (data->>'ends')::date AS ends,
     (data->>'at')::timestamptz AS at,
+    (data->>'local')::timestamp AS local,
     (data->>'until')::timestamptz AS until,
     data->'tags' AS tags,
     NULL::numeric AS never,
@@ -94,6 +95,7 @@ export async function makeGadgets(client: pg.ClientBase | pg.Pool, records: numb
          'born', date '1890-01-01' + n,
          'ends', CASE n % 60 WHEN 3 THEN 'infinity' WHEN 4 THEN '0044-03-15 BC' ELSE (date '2024-01-01' + n)::text END,
          'at', timestamptz '1969-12-31 23:00:00Z' + n * interval '7.000001 minutes',
+         'local', CASE n % 80 WHEN 9 THEN '-infinity' WHEN 10 THEN '12026-01-01 00:00:00' ELSE (timestamp '1969-12-31 23:00:00' + n * interval '7.000001 minutes')::text END,
          'until', CASE n % 90 WHEN 5 THEN '-infinity' WHEN 6 THEN '294276-12-31 23:59:59.999999Z' ELSE '2024-06-01T00:00:00+02:00' END,
          'tags', jsonb_build_array(n, ('1.' || repeat('0', n % 9) || n)::numeric, ($4::text[])[1 + n % cardinality($4::text[])])
        )), timestamptz '2026-01-01 00:00:00.000001Z' + n * interval '1 second', now(), CASE WHEN n > $1 THEN now() END

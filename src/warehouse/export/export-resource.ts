@@ -8,18 +8,23 @@ import { feedSpan, stampChanges } from '../../db/tables/change-batches.js';
 import { listProofs } from '../../db/tables/list-proofs.js';
 import type { Destination } from './destinations/destination.js';
 import type { ExportFormat } from './export-settings.js';
+import { findView } from './exported-view.js';
 import { parquet } from './parquet.js';
 import { requireProofs } from './require-proofs.js';
 import { inSnapshot } from './snapshot.js';
 import { type Column, type ExportRequest, findSource, type Source } from './source.js';
-import { describeType, storedTypes } from './stored-types.js';
+import { storedColumns } from './stored-columns.js';
+import { describeType } from './stored-types.js';
 import { csv, type Encoding, ndjson } from './text-lines.js';
+import { zstd } from './zstd.js';
 
 /** The description of an export, in a file next to it. */
 export interface Manifest {
   /** The file's name in its folder; absent for standard output. */
   readonly file?: string;
   readonly resource: string;
+  /** The list that `resource` is a view of; absent for the list itself. */
+  readonly view_of?: string;
   readonly format: ExportFormat;
   /** Whether the rows are the records as sent, instead of rows of the typed view. */
   readonly raw: boolean;
@@ -28,6 +33,8 @@ export interface Manifest {
   readonly sha256: string;
   /** In the order of the file; `stored_as` is the type in a Parquet file. */
   readonly columns: readonly { readonly name: string; readonly type: Column['kind']; readonly stored_as?: string }[];
+  /** A Parquet file has it: the number of values that Parquet lacks, for each column with any. They are null there, and their texts are in `<column>__text`. */
+  readonly misfits?: Readonly<Record<string, number>>;
   /** The proofs of the lists of all companies in the request, in the snapshot of the rows. */
   readonly lists: readonly {
     readonly environment: string;
@@ -81,30 +88,33 @@ export async function exportResource(options: ExportOptions): Promise<Manifest> 
     const facts = await inSnapshot(
       db.pool,
       async (client) => {
+        const view = await findView(client, request.resource);
         const { newest: seq } = await requireKept(client, request);
-        const lists = await listProofs(client, request);
-        if (requiresProofs) requireProofs(request.resource, lists);
-        const total = request.since === undefined ? lists.reduce((sum, { records }) => sum + records, 0) : undefined;
-        const source = await findSource(client, request);
-        const { encoding, columns } = await encodingOf(client, format, source);
+        const lists = await listProofs(client, { ...request, resource: view.list });
+        if (requiresProofs) requireProofs(view.list, lists);
+        const hasTotal = view.isList && request.since === undefined;
+        const total = hasTotal ? lists.reduce((sum, { records }) => sum + records, 0) : undefined;
+        const source = await findSource(client, view, request);
+        const { encoding, ...description } = await encodingOf(client, format, source);
         const counted = countRows(copiedRows(client, encoding.query), () => (rows += 1));
         for await (const bytes of encoding.encode(counted)) {
           hash.update(bytes);
           await destination.write(bytes);
           onProgress?.({ rows, total });
         }
-        return { columns, lists, seq };
+        return { view, description, lists, seq };
       },
       signal,
     );
     const manifest: Manifest = {
       ...(destination.name !== undefined && { file: destination.name }),
       resource: request.resource,
+      ...(!facts.view.isList && { view_of: facts.view.list }),
       format,
       raw: request.isRaw === true,
       rows,
       sha256: hash.digest('hex'),
-      columns: facts.columns,
+      ...facts.description,
       lists: facts.lists.map(({ companyId, verifiedAt, isLate, ...list }) => ({
         environment: list.environment,
         company_id: companyId,
@@ -159,13 +169,16 @@ async function encodingOf(
   client: pg.ClientBase,
   format: ExportFormat,
   source: Source,
-): Promise<{ encoding: Encoding; columns: Manifest['columns'] }> {
-  const columns = source.columns.map(({ name, kind }) => ({ name, type: kind }));
-  if (format !== 'parquet') return { encoding: format === 'csv' ? csv(source) : ndjson(source), columns };
-  const types = await storedTypes(client, source);
+): Promise<{ encoding: Encoding } & Pick<Manifest, 'columns' | 'misfits'>> {
+  if (format !== 'parquet') {
+    const columns = source.columns.map(({ name, kind }) => ({ name, type: kind }));
+    return { encoding: format === 'csv' ? csv(source) : ndjson(source), columns };
+  }
+  const { columns, misfits } = await storedColumns(client, source);
   return {
-    encoding: parquet(source, types),
-    columns: columns.map((column, n) => ({ ...column, stored_as: describeType(types[n]!) })),
+    encoding: parquet(source, columns, await zstd()),
+    columns: columns.map(({ name, kind, type }) => ({ name, type: kind, stored_as: describeType(type) })),
+    misfits,
   };
 }
 

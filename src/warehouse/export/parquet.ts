@@ -1,12 +1,13 @@
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import pg from 'pg';
 import type { BinaryRow } from '../../db/statements/binary-rows.js';
-import type { Column, Source } from './source.js';
+import type { Source } from './source.js';
+import type { StoredColumn } from './stored-columns.js';
 import type { StoredType } from './stored-types.js';
 import type { Encoding } from './text-lines.js';
+import type { Compress } from './zstd.js';
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
-type Value = string | number | bigint | boolean | null;
+type Value = string | number | bigint | boolean | Uint8Array | null;
 
 /**
  * A row group is held as values, then encoded at once. Many rows make a small file that is read quickly, few take little memory, and keep
@@ -18,24 +19,32 @@ const CELL_BYTES = 8;
 const DAYS_TO_2000 = 10_957;
 const MICROS_TO_2000 = 946_684_800_000_000n;
 
-/** Parquet, with a type for each column of the source. */
-export function parquet({ columns, from }: Source, types: readonly StoredType[]): Encoding {
-  const read = types.map(readerOf);
+/** Parquet, compressed with zstd. */
+export function parquet({ from, order }: Source, columns: readonly StoredColumn[], compress: Compress): Encoding {
+  const read = columns.map(({ type }) => readerOf(type));
+  const schemaWith = (elementOf: (column: StoredColumn) => SchemaElement): SchemaElement[] => [
+    { name: 'root', num_children: columns.length },
+    ...columns.map(elementOf),
+  ];
   return {
-    query: `SELECT ${columns.map((column, n) => selected(column, types[n]!)).join(', ')} FROM ${from}`,
+    query: `SELECT ${columns.map(selected).join(', ')} FROM ${from} ORDER BY ${order}`,
     async *encode(rows) {
       const writer = new ByteWriter();
+      // The writer would encode a text of JSON as JSON once more. So it writes texts, and the file's footer, written last, calls them JSON.
       const file = new ParquetWriter({
         writer,
-        schema: [{ name: 'root', num_children: columns.length }, ...columns.map(({ name }, n) => element(name, types[n]!))],
+        schema: schemaWith(({ name, type }) => element(name, type.kind === 'json' ? { kind: 'text' } : type)),
+        codec: 'ZSTD',
+        compressors: { ZSTD: compress },
         createdBy: 'muster',
       });
       for await (const group of groupsOf(rows, read)) {
-        const data = columns.map(({ name }, n) => ({ name, data: group[n]! }));
+        const data = columns.map(({ name, type }, n) => ({ name, data: group[n]!, statistics: type.kind !== 'json' }));
         // Without a promise: the writer has no flush of its own.
         void file.write({ columnData: data, rowGroupSize: group[0]!.length });
         yield takeBytes(writer);
       }
+      file.schema = schemaWith(({ name, type }) => element(name, type));
       void file.finish();
       yield takeBytes(writer);
     },
@@ -64,36 +73,47 @@ async function* groupsOf(
 }
 
 /** The expression for each value that PostgreSQL sends, so that little is left to do here. */
-function selected({ name }: Column, type: StoredType): string {
-  const value = `r.${pg.escapeIdentifier(name)}`;
+function selected({ value, type }: StoredColumn): string {
   switch (type.kind) {
     case 'text':
-      return `${value}::text`;
+    case 'json':
+      return `(${value})::text`;
     case 'bigint':
-      return `${value}::bigint`;
+      return `(${value})::bigint`;
     case 'double':
-      return `${value}::float8`;
+      return `(${value})::float8`;
     case 'decimal': {
-      // Without its point: nothing is rounded, as the scale is that of the value with most digits.
-      const unscaled = `(${value} * 1${'0'.repeat(type.scale)})`;
-      return type.precision === 18 ? `${unscaled}::bigint` : `trunc(${unscaled})::text`;
+      // Without its point. Nothing is rounded: a value with more decimal places is null here.
+      const unscaled = `((${value}) * 1${'0'.repeat(type.scale)})`;
+      return isShort(type) ? `${unscaled}::bigint` : `trunc(${unscaled})::text`;
     }
+    case 'uuid':
     case 'boolean':
     case 'date':
+    case 'timestamp':
     case 'timestamptz':
       return value;
   }
+}
+
+/** Whether 64 bits hold the decimals; 128 bits otherwise. */
+function isShort({ precision }: { readonly precision: number }): boolean {
+  return precision <= 18;
 }
 
 /** Reads the writer's form of a value from the bytes that PostgreSQL sends for `selected`. */
 function readerOf(type: StoredType): (bytes: Buffer) => Value {
   switch (type.kind) {
     case 'text':
+    case 'json':
       return (bytes) => bytes.toString();
+    case 'uuid':
+      return (bytes) => new Uint8Array(bytes);
     case 'boolean':
       return (bytes) => bytes[0] === 1;
     case 'date':
       return (bytes) => bytes.readInt32BE() + DAYS_TO_2000;
+    case 'timestamp':
     case 'timestamptz':
       return (bytes) => bytes.readBigInt64BE() + MICROS_TO_2000;
     case 'bigint':
@@ -101,7 +121,7 @@ function readerOf(type: StoredType): (bytes: Buffer) => Value {
     case 'double':
       return (bytes) => bytes.readDoubleBE();
     case 'decimal':
-      return type.precision === 18 ? (bytes) => bytes.readBigInt64BE() : (bytes) => BigInt(bytes.toString('latin1'));
+      return isShort(type) ? (bytes) => bytes.readBigInt64BE() : (bytes) => BigInt(bytes.toString('latin1'));
   }
 }
 
@@ -110,10 +130,17 @@ function element(name: string, type: StoredType): SchemaElement {
   switch (type.kind) {
     case 'text':
       return { ...column, type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } };
+    case 'json':
+      return { ...column, type: 'BYTE_ARRAY', converted_type: 'JSON', logical_type: { type: 'JSON' } };
+    case 'uuid':
+      return { ...column, type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16, logical_type: { type: 'UUID' } };
     case 'boolean':
       return { ...column, type: 'BOOLEAN' };
     case 'date':
       return { ...column, type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } };
+    case 'timestamp':
+      // Without a converted type: each of those means UTC.
+      return { ...column, type: 'INT64', logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: false, unit: 'MICROS' } };
     case 'timestamptz':
       return {
         ...column,
@@ -134,7 +161,7 @@ function element(name: string, type: StoredType): SchemaElement {
         scale,
         logical_type: { type: 'DECIMAL', precision, scale },
       } as const;
-      return precision === 18 ? { ...decimal, type: 'INT64' } : { ...decimal, type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 };
+      return isShort(type) ? { ...decimal, type: 'INT64' } : { ...decimal, type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 };
     }
   }
 }

@@ -1,61 +1,71 @@
-import pg from 'pg';
-import type { Column, Source } from './source.js';
+import type { Column } from './source.js';
 
 /** How Parquet keeps the values of a column. */
 export type StoredType =
-  | { readonly kind: 'text' | 'boolean' | 'date' | 'timestamptz' | 'bigint' | 'double' }
-  | { readonly kind: 'decimal'; readonly precision: 18 | 38; readonly scale: number };
+  | {
+      readonly kind: 'text' | 'json' | 'uuid' | 'boolean' | 'date' | 'timestamp' | 'timestamptz' | 'bigint' | 'double';
+    }
+  | { readonly kind: 'decimal'; readonly precision: number; readonly scale: number };
 
-/** Microseconds since 1970 in 64 bits reach a little less far than what PostgreSQL keeps. */
-const BEYOND_PARQUET = '294247-01-01 00:00:00+00';
+/** The decimals of a numeric column without a declared type. Twenty digits before the point and eighteen after it fit what services send. */
+const UNDECLARED = { kind: 'decimal', precision: 38, scale: 18 } as const;
+const MOST_DIGITS = 38;
 
 /**
- * Decides by the values, in the snapshot that the export reads: numbers are decimals where each fits with every digit, of 18 digits or
- * else of 38. Zeros at the end are kept where they fit, too: a price is 490.50. A column is text where a number does not fit, or is a NaN or an
- * infinity, which Parquet lacks.
+ * The type of a column, by its own type and its declaration alone: it is the same in every file of an installation, whatever the values
+ * are, so that readers can put files together.
  */
-export async function storedTypes(client: pg.ClientBase, { columns, from }: Source): Promise<StoredType[]> {
-  const looked = columns.filter(({ kind }) => kind in LOOKS);
-  if (looked.length === 0) return columns.map(({ kind }) => typeWithoutLook(kind));
-  const looks = looked.flatMap(({ name, kind }) => LOOKS[kind as keyof typeof LOOKS](`r.${pg.escapeIdentifier(name)}`));
-  // One array: a view may need more looks than a row can have columns.
-  const { rows } = await client.query<{ seen: (string | null)[] }>(
-    `SELECT ARRAY[${looks.join(', ')}]::text[] AS seen FROM ${from}`,
-  );
-  const seen = rows[0]!.seen;
-  const found = new Map(looked.map((column, n) => [column, decide(column, seen.slice(LOOKS_EACH * n))]));
-  return columns.map((column) => found.get(column) ?? typeWithoutLook(column.kind));
+export function storedType({ kind, declared }: Column): StoredType {
+  if (kind === 'numeric') return declaredDecimal(declared) ?? UNDECLARED;
+  return { kind: kind === 'jsonb' ? 'json' : kind };
 }
 
-const LOOKS_EACH = 3;
+/** The decimals of `numeric(p,s)` or `numeric(p)`; undefined for any other text. */
+function declaredDecimal(declared: string | undefined): StoredType | undefined {
+  const [, digits, places = '0'] = /^numeric\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)$/i.exec(declared ?? '') ?? [];
+  const [precision, scale] = [Number(digits), Number(places)];
+  return precision >= 1 && precision <= MOST_DIGITS && scale <= precision ? { kind: 'decimal', precision, scale } : undefined;
+}
 
-/** LOOKS_EACH expressions for a column of each kind, whose values `decide` understands. */
-const LOOKS = {
-  numeric: (value: string) => [`max(abs(${value}))`, `max(scale(${value}))`, `max(min_scale(${value}))`],
-  date: (value: string) => [`bool_and(isfinite(${value}))`, 'NULL', 'NULL'],
-  timestamptz: (value: string) => [`bool_and(${value} > '-infinity' AND ${value} < '${BEYOND_PARQUET}')`, 'NULL', 'NULL'],
+/** Readers of Parquet that have years at all have those of one to four digits. */
+const YEARS = { from: '0001-01-01', before: '10000-01-01' };
+
+/**
+ * The condition under which Parquet has the value of an expression; undefined where it has every value. The condition is never null for a value. NaN and
+ * infinity are greater than any number.
+ */
+export function fittingCondition(value: string, type: StoredType): string | undefined {
+  switch (type.kind) {
+    case 'decimal':
+      return `(abs(${value}) < 1${'0'.repeat(type.precision - type.scale)} AND min_scale(${value}) <= ${type.scale})`;
+    case 'date':
+    case 'timestamp':
+      return `(${value} >= '${YEARS.from}' AND ${value} < '${YEARS.before}')`;
+    case 'timestamptz':
+      return `(${value} >= '${YEARS.from} 00:00:00+00' AND ${value} < '${YEARS.before} 00:00:00+00')`;
+    case 'text':
+    case 'json':
+    case 'uuid':
+    case 'boolean':
+    case 'bigint':
+    case 'double':
+      return undefined;
+  }
+}
+
+const NAMES = {
+  text: 'STRING',
+  json: 'JSON',
+  uuid: 'UUID',
+  boolean: 'BOOLEAN',
+  date: 'DATE',
+  timestamp: 'LOCAL TIMESTAMP',
+  timestamptz: 'TIMESTAMP',
+  bigint: 'INT64',
+  double: 'DOUBLE',
 };
-
-function decide({ kind }: Column, [first = null, ...scales]: readonly (string | null)[]): StoredType {
-  // A column without values may have any type.
-  if (kind !== 'numeric') return first === 'false' ? { kind: 'text' } : typeWithoutLook(kind);
-  if (first !== null && !/^\d/.test(first)) return { kind: 'text' };
-  const before = (first ?? '').replace(/\..*$/, '').replace(/^0+/, '').length;
-  const scale = scales
-    .slice(0, 2)
-    .map(Number)
-    .find((each) => before + each <= 38);
-  return scale === undefined ? { kind: 'text' } : { kind: 'decimal', precision: before + scale > 18 ? 38 : 18, scale };
-}
-
-function typeWithoutLook(kind: Column['kind']): StoredType {
-  return { kind: kind === 'jsonb' || kind === 'numeric' ? 'text' : kind };
-}
 
 /** The type's name in the manifest. */
 export function describeType(type: StoredType): string {
-  if (type.kind === 'decimal') return `DECIMAL(${type.precision},${type.scale})`;
-  return { text: 'STRING', boolean: 'BOOLEAN', date: 'DATE', timestamptz: 'TIMESTAMP', bigint: 'INT64', double: 'DOUBLE' }[
-    type.kind
-  ];
+  return type.kind === 'decimal' ? `DECIMAL(${type.precision},${type.scale})` : NAMES[type.kind];
 }

@@ -12,27 +12,27 @@ export interface Encoding {
 const CHUNK_BYTES = 1 << 20;
 
 /** NDJSON: PostgreSQL writes each line, with every digit of its numbers. */
-export function ndjson({ columns, from }: Source): Encoding {
+export function ndjson({ columns, from, order }: Source): Encoding {
   const selected = columns.map(({ name }) => `r.${pg.escapeIdentifier(name)}`).join(', ');
   return {
     // With `.*`, which is never a column: a record may have a key of any name, that of an alias too.
-    query: `SELECT row_to_json(line.*)::text FROM (SELECT ${selected} FROM ${from}) AS line`,
+    query: `SELECT row_to_json(line.*)::text FROM (SELECT ${selected} FROM ${from} ORDER BY ${order}) AS line`,
     encode: (rows) => lines(rows, '', '\n'),
   };
 }
 
 /** Kinds whose texts never hold a quote, a comma or the end of a line. */
-const UNQUOTED = new Set(['boolean', 'numeric', 'date', 'timestamptz', 'bigint', 'double']);
+const UNQUOTED = new Set(['boolean', 'numeric', 'date', 'timestamp', 'timestamptz', 'bigint', 'double']);
 
 /**
  * CSV as RFC 4180 has it, with a header, each line written by PostgreSQL. Texts are always quoted, so that an empty one ("") is none that is
  * missing (nothing at all).
  */
-export function csv({ columns, from }: Source): Encoding {
+export function csv({ columns, from, order }: Source): Encoding {
   const cells = columns.map(cellOf).join(', ');
   const header = stringify([columns.map(({ name }) => name)], { record_delimiter: 'windows' });
   return {
-    query: `SELECT array_to_string(ARRAY[${cells}], ',', '') FROM ${from}`,
+    query: `SELECT array_to_string(ARRAY[${cells}], ',', '') FROM ${from} ORDER BY ${order}`,
     encode: (rows) => lines(rows, header, '\r\n'),
   };
 }
