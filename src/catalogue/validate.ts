@@ -10,19 +10,8 @@ import { privacyOf } from '../privacy/rules.js';
 import { faultsOfColumns } from './declared-columns.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
+import { isOwnName, listWithSameNames } from './view-names.js';
 
-/** Tables and views of the schemas mirror and warehouse. A resource becomes one, too, and must not have the same name. */
-const RESERVED_RESOURCES = new Set([
-  'companies',
-  'changes',
-  'columns',
-  'runs',
-  'walks',
-  'lists',
-  'barriers',
-  'feed',
-  'as_of_limits',
-]);
 const RESOURCE = /^[a-z][a-z0-9_]{0,40}$/;
 
 const EXAMPLES: Readonly<Record<string, string>> = {
@@ -110,9 +99,12 @@ function toEndpoint(
 
 function nameFaults(resource: string, all: Members): Fault[] {
   const example = 'absences';
-  const isHistory = resource.endsWith('_history') && Object.hasOwn(all, resource.slice(0, -'_history'.length));
-  if (RESERVED_RESOURCES.has(resource) || isHistory)
-    return [{ where: resource, problem: 'is the name of a table of its own; choose another', example }];
+  if (isOwnName(resource)) return [{ where: resource, problem: 'is the name of a table of its own; choose another', example }];
+  const same = listWithSameNames(resource, Object.keys(all));
+  if (same) {
+    const problem = `needs the name ${same.name}, which is kept for the views and functions of ${same.list}; choose another`;
+    return [{ where: resource, problem, example }];
+  }
   if (RESOURCE.test(resource)) return [];
   return [
     { where: resource, problem: 'cannot name a table; use a-z, 0-9 and _, a letter first, at most 41 characters', example },

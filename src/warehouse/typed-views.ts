@@ -9,15 +9,18 @@ import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.
 import type { Logger } from '../observability/logger.js';
 import { typedView } from './history.js';
 import { fixedColumns, REST, type RecordView, viewsOf } from './record-views.js';
+import { requireFreeNames } from './taken-names.js';
 import { commentOnView, findUncommented } from './view-comments.js';
 import { keyColumns, restOf } from './view-text.js';
 
 /**
  * Makes the views of every resource that lacks them. Processes may run it at the same time. Where no view is missing, the role needs no right to make one;
- * throws `invalid_configuration` where it needs that right and has not.
+ * throws `invalid_configuration` where it needs that right and has not, and for a name that is taken.
  */
-export async function ensureTypedViews(db: Database, { endpoints }: Catalogue): Promise<void> {
-  const named = endpoints.flatMap(({ resource }) => viewsOf(resource).map(({ name }) => ({ resource, name })));
+export async function ensureTypedViews(db: Database, catalogue: Catalogue): Promise<void> {
+  await requireFreeNames(db, catalogue);
+  const resources = catalogue.endpoints.map(({ resource }) => resource);
+  const named = resources.flatMap((resource) => viewsOf(resource).map(({ name }) => ({ resource, name })));
   const missing = await withDatabaseErrors(
     db.prisma.$queryRaw<{ resource: string; role: string }[]>`
       SELECT DISTINCT resource, current_user::text AS role FROM jsonb_to_recordset(${JSON.stringify(named)}::jsonb) AS v(resource text, name text)
@@ -30,10 +33,7 @@ export async function ensureTypedViews(db: Database, { endpoints }: Catalogue): 
         : error;
     });
   }
-  await commentOnOlderViews(
-    db,
-    endpoints.map(({ resource }) => resource),
-  );
+  await commentOnOlderViews(db, resources);
 }
 
 /** Comments on the views that an earlier release made. No comment is worth a start that waits or fails. */

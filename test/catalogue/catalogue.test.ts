@@ -32,6 +32,41 @@ function faultsOf(input: unknown): Record<string, string> {
   return {};
 }
 
+describe('names of views', () => {
+  const kept = (name: string, list: string) =>
+    `needs the name ${name}, which is kept for the views and functions of ${list}; choose another`;
+
+  test.each([
+    ['employees_history', 'employees', 'employees_history'],
+    ['employees_changes', 'employees', 'employees_changes'],
+    ['employees_as_of', 'employees', 'employees_as_of'],
+    ['employees_as_of_seq', 'employees', 'employees_as_of_seq'],
+    ['employees__jobs', 'employees', 'employees__jobs'],
+    ['employees__anything__at_all', 'employees', 'employees__anything__at_all'],
+    ['employees_', 'employees', 'employees__history'],
+    ['a_history', 'a', 'a_history'],
+  ])('a list %s is refused next to %s, whose view or function has the name %s', (resource, list, name) => {
+    expect(faultsOf({ [resource]: ENTRY, [list]: ENTRY })).toEqual({ [resource]: kept(name, list) });
+    expect(faultsOf({ [list]: ENTRY, [resource]: ENTRY })).toEqual({ [resource]: kept(name, list) });
+    expect(faultsOf({ [resource]: ENTRY })).toEqual({});
+  });
+
+  test.each([
+    'employees_archive',
+    'employees_changed',
+    'employees_history2',
+    'employees_as',
+    'employees2',
+    'my_employees__x',
+    'schema',
+  ])('a list %s is not', (resource) => expect(faultsOf({ employees: ENTRY, [resource]: ENTRY })).toEqual({}));
+
+  test.each(['companies', 'feed', 'lists', 'columns', 'changes', 'as_of_limits', 'require_kept'])(
+    'a list %s is refused alone',
+    (resource) => expect(faultsOf({ [resource]: ENTRY })).toEqual({ [resource]: expect.stringContaining('a table of its own') }),
+  );
+});
+
 describe('loadCatalogue', () => {
   test('has employees and departments built in', () => {
     const { endpoints, get } = loadCatalogue();
