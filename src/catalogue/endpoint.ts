@@ -41,6 +41,8 @@ export interface Endpoint {
   readonly privacy?: Privacy;
   /** Declared types of warehouse columns; undefined: all are inferred. */
   readonly columns?: DeclaredColumns;
+  /** Dot paths of members that hold ids of another list's records, or of this one's, and the name of that list. */
+  readonly references?: Readonly<Record<string, string>>;
   readonly deleteGuard: DeleteGuard;
 }
 

@@ -87,6 +87,7 @@ export const ENTRY_SCHEMA = z.strictObject(
     optional: z.boolean(must('true or false')).optional(),
     privacy: z.record(z.string(), z.enum(RULE_KINDS, must('drop, mask or hash')), must('a map of dot paths')).optional(),
     columns: COLUMNS_SCHEMA.optional(),
+    references: z.record(z.string(), z.string(must('the name of a list')), must('a map of dot paths to lists')).optional(),
     deleteGuard: DELETE_GUARD_SCHEMA.prefault({}),
   },
   must('a map with method, path and pager'),

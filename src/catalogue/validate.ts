@@ -10,6 +10,7 @@ import { privacyOf } from '../privacy/rules.js';
 import { faultsOfColumns } from './declared-columns.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
+import { faultsOfReferences } from './reference-faults.js';
 import { isOwnName, listWithSameNames } from './view-names.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]{0,40}$/;
@@ -49,6 +50,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   rows: '10',
   privacy: '{ nationalId: drop, email: mask, address.street: hash }',
   columns: '{ terminationDate: date, amount: "numeric(12,2)", address.street: text }',
+  references: '{ departmentId: departments, manager.id: employees }',
 };
 const ENTRY_EXAMPLE = `absences: { method: GET, path: ${EXAMPLES['path']}, pager: ${EXAMPLES['pager']} }`;
 
@@ -83,7 +85,7 @@ function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
 
 function toEndpoint(
   resource: string,
-  { base, parent, optional, envelope, query, body, fields, columns, privacy: rules, ...entry }: CatalogueEntry,
+  { base, parent, optional, envelope, query, body, fields, columns, privacy: rules, references, ...entry }: CatalogueEntry,
   key: PrivacyKey | undefined,
 ): Endpoint {
   const privacy = privacyOf(rules, key);
@@ -93,7 +95,7 @@ function toEndpoint(
     ...entry,
     pager,
     envelope: envelope ?? '',
-    ...present({ base, query, body, fields, parent, privacy, columns, optional: optional || undefined }),
+    ...present({ base, query, body, fields, parent, privacy, columns, references, optional: optional || undefined }),
   };
 }
 
@@ -127,6 +129,8 @@ function relationFaults(resource: string, raw: unknown, all: Members): Fault[] {
   for (const rule of faultsOfRules(raw['privacy'], idsOf(raw), next))
     fault(`privacy.${rule.path}`, rule.problem, EXAMPLES['privacy']);
   for (const { path: at, problem } of faultsOfColumns(raw['columns'])) fault(`columns.${at}`, problem, EXAMPLES['columns']);
+  for (const reference of faultsOfReferences(raw, Object.keys(all)))
+    fault(`references.${reference.path}`, reference.problem, EXAMPLES['references']);
   const isBare = envelope === 'none' || fields['data'] === 'none';
   const standsInArray = [fields['total'], fields['hasNext'], next].some((place) =>
     /^(?!header |last |none$)/.test(String(place ?? 'none')),
@@ -200,7 +204,7 @@ function faultsOfIssue(resource: string, raw: unknown, issue: z.core.$ZodIssue):
       example: known.join(', '),
     }));
   }
-  const isMap = issue.path[0] === 'privacy' || issue.path[0] === 'columns';
+  const isMap = ['privacy', 'columns', 'references'].includes(String(issue.path[0]));
   const member = isMap ? (issue.path[0] as string) : issue.path.findLast((part) => typeof part === 'string');
   return [{ where, problem: issue.message, example: member === undefined ? ENTRY_EXAMPLE : (EXAMPLES[member] ?? ENTRY_EXAMPLE) }];
 }

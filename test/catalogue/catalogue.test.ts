@@ -141,6 +141,15 @@ documents:
     expect(endpoints.map(({ resource }) => resource)).toEqual(['employees', 'absences', 'notes']);
   });
 
+  test('keeps which members refer to which list, and walks on as before', () => {
+    const references = { managerId: 'employees', 'jobs.departmentId': 'departments' };
+    const { endpoints } = validateCatalogue({ employees: { ...ENTRY, references }, departments: ENTRY }, 'test');
+    expect(endpoints[0]!.references).toEqual(references);
+    expect(endpoints[1]).not.toHaveProperty('references');
+    const [without] = validateCatalogue({ employees: ENTRY }, 'test').endpoints;
+    expect(fingerprint(endpoints[0]!)).toBe(fingerprint(without!));
+  });
+
   test.each(['', '[]', 'just text', '{}', 'a: 1\na: 2', 'a: [1'])('refuses the file %j', (text) => {
     expect(() => loadText(text)).toThrow(FaultsError);
   });
@@ -275,6 +284,16 @@ describe('a wrong catalogue', () => {
     ['a column within what is kept whole', 'absences.columns.a.b.c', { columns: { a: 'jsonb', 'a.b.c': 'date' } }],
     ['a name that objects have', 'absences.columns.a.__proto__', { columns: { 'a.__proto__': 'date' } }],
     ['columns that are no map', 'absences.columns', { columns: ['date'] }],
+    ['a reference to no list', 'absences.references.departmentId', { references: { departmentId: 'department' } }],
+    ['a reference to a number', 'absences.references.departmentId', { references: { departmentId: 7 } }],
+    ['references that are a list', 'absences.references', { references: ['departmentId'] }],
+    ['a reference at a path with an empty part', 'absences.references.manager.', { references: { 'manager.': 'absences' } }],
+    ['a reference without a name', 'absences.references.', { references: { '': 'absences' } }],
+    [
+      'a reference whose values are hashed',
+      'absences.references.manager.id',
+      { references: { 'manager.id': 'absences' }, privacy: { manager: 'hash' } },
+    ],
     ['no page size', 'absences.pager.size', { pager: { style: 'odata' } }],
     ['half a record as page size', 'absences.pager.size', { pager: { style: 'odata', size: 1.5 } }],
     ['one name for two parameters', 'absences.pager.takeName', { pager: { style: 'skip-take', takeName: 'skip', size: 5 } }],
