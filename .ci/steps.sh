@@ -10,30 +10,34 @@ asked=("$@")
 known=()
 reports=$(mktemp -d)
 mkdir "$reports/more" # for reports of steps that run several suites of their own
-# Every process that a step starts has this in its environment, and so is found however it detached itself.
+# Every process that a step starts has this in its environment as MUSTER_CI_RUN, and so is found however it detached itself. A process that
+# `begin` started has it as MUSTER_CI_BEGUN, since the end of another step must not end it.
 mark="$$-$RANDOM-$RANDOM"
 running=
+begun=()
 
 processes_left() {
-  grep -lsxzF "MUSTER_CI_RUN=$mark" /proc/[0-9]*/environ | cut -d/ -f3 || true
+  grep -lsxzF "$1=$mark" /proc/[0-9]*/environ | cut -d/ -f3 || true
 }
 
 end_processes() {
   local signal pids
   for signal in TERM KILL; do
-    pids=$(processes_left)
+    pids=$(processes_left "$1")
     [ -n "$pids" ] || return 0
     # shellcheck disable=SC2086
     kill -s "$signal" $pids 2>/dev/null || true
     for _ in {1..50}; do
-      [ -n "$(processes_left)" ] || return 0
+      [ -n "$(processes_left "$1")" ] || return 0
       sleep 0.1
     done
   done
 }
 
 clean_up() {
-  end_processes
+  end_processes MUSTER_CI_RUN
+  end_processes MUSTER_CI_BEGUN
+  ((${#begun[@]} == 0)) || wait "${begun[@]}" || true
   rm -rf "$reports"
 }
 trap clean_up EXIT
@@ -70,11 +74,11 @@ step() {
     wait "$running" || code=$?
     running=
   fi
-  leftovers=$(processes_left)
+  leftovers=$(processes_left MUSTER_CI_RUN)
   if [ -n "$leftovers" ]; then
     printf 'ending what "%s" left running:\n' "$name"
     for pid in $leftovers; do printf '  %s %s\n' "$pid" "$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null || true)"; done
-    end_processes
+    end_processes MUSTER_CI_RUN
   fi
   # The copy ends with the last process that writes to it, and a daemon of the machine that the step started may write for ever.
   for _ in {1..50}; do
@@ -90,6 +94,33 @@ step() {
     printf '\n=== First failure: %s\n%s\n\n' "$name" "$(what_failed "$output")" >"$reports/failed/first"
   fi
   return "$code"
+}
+
+# begin <name> <command...>: starts the command of a step that waits for a download, beside the steps that follow. Its output is kept until
+# `await <name>`.
+begin() {
+  local name=$1
+  shift
+  is_asked "$name" || return 0
+  (
+    code=0
+    env "MUSTER_CI_BEGUN=$mark" "$@" >"$reports/$name.output" 2>&1 || code=$?
+    echo "$code" >"$reports/$name.code"
+  ) &
+  begun+=("$!")
+}
+
+# ended <path of a report without its ending>: waits for what `begin` started, prints its output and exits as it did.
+ended() {
+  until [ -s "$1.code" ]; do sleep 0.2; done
+  cat "$1.output"
+  exit "$(<"$1.code")"
+}
+
+# await <name> <limit in seconds>: the step whose command `begin` started.
+await() {
+  export -f ended
+  step "$1" "$2" bash -euo pipefail -c 'ended "$1"' bash "$reports/$1" || true
 }
 
 # suite <name> <limit in seconds> <script of package.json> [argument of vitest]...: a step whose tests are counted.
