@@ -4,7 +4,17 @@ import { longestFirst } from './test/support/longest-first.js';
 /** These measure shares or times, or go by the clock of a provider, so they have the machine to themselves: they run one at a time, after all others. */
 const MEASURING = ['flood', 'request-budget', 'short-tokens'].map((name) => `test/campaign/${name}.test.ts`);
 
-const LONGEST = ['restores', 'walk-kill', 'greedy-answers', 'grant-kill', 'restarts', 'chaos', 'privacy'];
+const LONGEST = [
+  'restores-with-journal',
+  'restores-elsewhere',
+  'restores-without-journal',
+  'walk-kill',
+  'greedy-answers',
+  'grant-kill',
+  'restarts',
+  'chaos',
+  'privacy',
+];
 
 /**
  * Campaigns: many randomized rounds, kill -9 and clock jumps. Their counts come from the environment, see each file. The

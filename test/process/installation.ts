@@ -17,6 +17,9 @@ import { Deployment } from './deployment.js';
 
 const logger = pino({ enabled: false });
 
+/** A beat of the load asks for a sync of every company. The syncs of one beat are over before the next, so the machine has time left for all else. */
+const BEAT_MS = 2_000;
+
 export interface InstallationOptions {
   readonly database: TestDatabase;
   readonly companies: NonNullable<SandboxOptions['companies']>;
@@ -66,7 +69,7 @@ export class Installation {
       this.#processes.add(started);
     const ending = new AbortController();
     const load = async () => {
-      for (; !ending.signal.aborted; await sleep(700)) await deployment.call('POST', '/api/syncs', {}).catch(() => undefined);
+      for (; !ending.signal.aborted; await sleep(BEAT_MS)) await deployment.call('POST', '/api/syncs', {}).catch(() => undefined);
     };
     this.#load = { ending, done: load() };
   }
