@@ -1,9 +1,10 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HoldModel } from '../../src/api/runs/holds.js';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { authorizeByLink, CALLBACK, PUBLIC_URL } from '../support/consent.js';
+import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 
 // At each step of a walk another person authorizes, who is shown fewer records, and the worker dies or lives on: not one row may be deleted without a person.
@@ -30,6 +31,8 @@ interface Step {
 }
 
 let deployment: Deployment;
+/** A case that ends it starts another one. */
+let worker: TestProcess;
 
 const trap = (trigger: string): Omit<Step, 'name'> => ({
   arm: async (client) => {
@@ -116,11 +119,9 @@ beforeAll(async () => {
   await deployment.database.db.pool.query(`
     CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(${TRAP}); RETURN NEW; END $$`);
   await deployment.startApi();
-  const worker = await deployment.startWorker();
+  worker = await deployment.startWorker();
   for (const { companyId } of deployment.sandbox.companies) await deployment.onboard(companyId);
   for (const { companyId } of deployment.sandbox.companies) await deployment.runEnd(companyId);
-  worker.kill('SIGTERM');
-  await worker.exit;
 }, 600_000);
 
 afterAll(() => deployment.close());
@@ -129,8 +130,6 @@ describe.each(cases.map((each, n) => ({ ...each, n })))('another person authoriz
   test('no row is deleted without a person', async () => {
     const { arm, reach, end, n } = each;
     const { companyId } = deployment.sandbox.companies[n]!;
-    let worker = await deployment.startWorker();
-    onTestFinished(() => worker.kill('SIGKILL'));
     const client = new pg.Client(deployment.database.url);
     await client.connect();
     try {
@@ -146,8 +145,10 @@ describe.each(cases.map((each, n) => ({ ...each, n })))('another person authoriz
       deployment.sandbox.faults.clear();
       await client.end();
     }
-    if (end) worker = await deployment.startWorker();
-    onTestFinished(() => worker.kill('SIGKILL'));
+    if (end) {
+      await deployment.ageHeartbeats();
+      worker = await deployment.startWorker();
+    }
     expect((await deployment.runEnd(companyId)).status).toBe('succeeded');
     await disarm();
     await expectNothingDeleted(companyId);
@@ -165,7 +166,5 @@ describe.each(cases.map((each, n) => ({ ...each, n })))('another person authoriz
     await waitFor(async () => (await openHolds(companyId)).length === 0);
     await expectNothingDeleted(companyId);
     await expectNoMixedProof(companyId);
-    worker.kill('SIGTERM');
-    await worker.exit;
   });
 });

@@ -1,8 +1,9 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
+import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 
 /** Kills at each step; `CAMPAIGN_KILLS=20 npm run test:campaign -- walk-kill` for a real campaign. */
@@ -34,9 +35,11 @@ interface Step {
 }
 
 let deployment: Deployment;
+/** The next step ends it, and starts another one. */
+let worker: TestProcess;
 
 async function reachPage(runs: readonly RunModel[], pages: number): Promise<void> {
-  for (const { id } of runs) await waitFor(async () => (await runOf(id)).walks[0]!.pages >= pages, { intervalMs: 5 });
+  for (const { id } of runs) await waitFor(async () => (await runOf(id)).walks[0]!.pages >= pages, { intervalMs: 10 });
 }
 
 async function runOf(id: string): Promise<RunModel> {
@@ -127,7 +130,7 @@ beforeAll(async () => {
   await deployment.database.db.pool.query(`
     CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(${TRAP}); RETURN NEW; END $$`);
   await deployment.startApi();
-  const worker = await deployment.startWorker();
+  worker = await deployment.startWorker();
   for (const { companyId } of companies.map((_, n) => deployment.sandbox.companies[n]!)) await deployment.onboard(companyId);
   for (const { companyId } of deployment.sandbox.companies) {
     await deployment.runEnd(companyId);
@@ -135,8 +138,6 @@ beforeAll(async () => {
   for (const [n, { companyId }] of deployment.sandbox.companies.entries()) disturb(companyId, steps[Math.floor(n / 2 / ROUNDS)]!);
   for (const [n, { companyId }] of deployment.sandbox.companies.entries()) if (n % 2 === 1) await sync(companyId);
   for (const [n, { companyId }] of deployment.sandbox.companies.entries()) if (n % 2 === 1) await deployment.runEnd(companyId);
-  worker.kill('SIGTERM');
-  await worker.exit;
 }, 600_000);
 
 afterAll(() => deployment.close());
@@ -163,8 +164,7 @@ const batches = Array.from({ length: Math.ceil(ROUNDS / 3) }, (_, batch) => {
 describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended $name', ({ end, arm, reach, index, leavers }) => {
   test.each(batches)('rounds $name: as if nothing had been', async ({ rounds }) => {
     const companies = rounds.map((round) => companyOf(index, round, 0));
-    const doomed = await deployment.startWorker();
-    onTestFinished(() => doomed.kill('SIGKILL'));
+    const doomed = worker;
     const client = new pg.Client(deployment.database.url);
     await client.connect();
     try {
@@ -177,8 +177,8 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
       await client.end();
     }
 
-    const heir = await deployment.startWorker();
-    onTestFinished(() => heir.kill('SIGKILL'));
+    await deployment.ageHeartbeats();
+    worker = await deployment.startWorker();
     const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId)));
     if (end === 'SIGSTOP') {
       doomed.kill('SIGCONT');
@@ -188,8 +188,6 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
       doomed.kill('SIGTERM');
       expect(await doomed.exit).toEqual({ code: 0, signal: null });
     }
-    heir.kill('SIGTERM');
-    await heir.exit;
     await disarm();
 
     for (const [n, companyId] of companies.entries()) {

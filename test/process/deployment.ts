@@ -131,6 +131,16 @@ export class Deployment {
     return this.runEnd(companyId);
   }
 
+  /**
+   * As if the last heartbeat of each worker had been a minute ago: another one goes on with its runs, and it counts as gone. A worker that lives
+   * makes this undone with its next heartbeat, so that all of them have to be dead or frozen.
+   */
+  async ageHeartbeats(): Promise<void> {
+    const { pool } = this.database.db;
+    await pool.query(`UPDATE muster.runs SET heartbeat_at = now() - interval '1 minute' WHERE holder IS NOT NULL`);
+    await pool.query(`UPDATE muster.workers SET seen_at = now() - interval '1 minute'`);
+  }
+
   /** Every token that is stored now, in plain. */
   async storedTokens(): Promise<string[]> {
     const [id, key] = this.env['MUSTER_ENCRYPTION_KEYS']!.split(':') as [string, string];
