@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { anyPort } from '../support/port.js';
 import { startMuster } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
+import { HANGS_MS, waitFor } from '../support/wait-for.js';
 import { WatchedDeployment } from './watched-deployment.js';
 
 let watched: WatchedDeployment;
@@ -26,7 +26,8 @@ afterAll(async () => {
   await new Promise((resolve) => monitor.close(resolve));
 });
 
-const probe = (path: string) => fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(2_000) });
+const probe = (path: string, timeoutMs = HANGS_MS) =>
+  fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(timeoutMs) });
 
 test('a worker answers probes, and a port that is taken stops the start', async () => {
   expect((await probe('/healthz')).status).toBe(200);
@@ -46,7 +47,8 @@ test('the monitor is asked, and no log has its address', async () => {
 test('a worker that is frozen is an issue that the webhook hears of, until it goes on', async () => {
   const { deployment, processes } = watched;
   processes[1]!.kill('SIGSTOP');
-  await expect(probe('/healthz')).rejects.toThrow(/timeout/);
+  await expect(probe('/healthz', 1_000)).rejects.toThrow(/timeout/);
+  await deployment.ageHeartbeats();
   expect(await watched.told('ongoing')).toMatchObject({ type: 'no_worker', cause: 'no_worker', environment: 'test', count: 1 });
   expect(await watched.issues('ongoing')).toMatchObject([{ cause: 'no_worker', severity: 'action', companies: 1 }]);
   expect(await deployment.raw('/metrics')).toMatch(/^muster_workers 0$/m);
@@ -70,6 +72,8 @@ test('a worker that is frozen is an issue that the webhook hears of, until it go
 test('so is one that is killed, until another one lives', async () => {
   const { deployment, processes } = watched;
   processes[1]!.kill('SIGKILL');
+  await processes[1]!.exit;
+  await deployment.ageHeartbeats();
   await watched.told('ongoing', 2);
   processes[1] = await deployment.startWorker();
   await watched.told('resolved', 2);
