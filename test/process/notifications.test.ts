@@ -31,8 +31,7 @@ afterAll(async () => {
   await receiver.goDown();
 });
 
-const arrival = (type: string) =>
-  waitFor(() => receiver.received.find(({ event }) => event.type === type), { timeoutMs: 60_000, what: type });
+const arrival = (type: string) => waitFor(() => receiver.received.find(({ event }) => event.type === type), { what: type });
 async function sync(): Promise<string> {
   await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
   return (await deployment.runEnd(companyId)).status;
