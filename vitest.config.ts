@@ -38,6 +38,7 @@ const SUITE: TestProjectConfiguration[] = [
         'test/machines/**',
         'test/pages/**',
         'test/process/**',
+        'test/shapes/**',
         'test/versions/**',
         ...OWN_PROCESS,
       ],
