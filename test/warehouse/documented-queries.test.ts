@@ -21,7 +21,21 @@ let reader: pg.Client;
 
 function person(n: number) {
   const salary = n === 4_711 ? 'plenty' : 4_000 + n;
-  return { id: String(n), lastName: `N${n}`, hireDate: '2024-02-29', salary, address: { city: 'Bergen' } };
+  return {
+    id: String(n),
+    lastName: `N${n}`,
+    hireDate: '2024-02-29',
+    salary,
+    address: { city: 'Bergen' },
+    department: n % 3 === 0 ? 'Sales' : 'Lager',
+    terminationDate: n % 4 === 0 ? '2024-11-30' : null,
+    salaries: [
+      { validFrom: '2024-02-29', amount: 4_000 + n },
+      { validFrom: '2024-10-01', amount: 5_000 + n },
+    ],
+    bankAccounts: [{ iban: `NO93${n}`, isPrimary: true }],
+    absences: [{ kind: 'sick', startsOn: '2024-05-02', days: 1.5 }],
+  };
 }
 
 beforeAll(async () => {
@@ -65,6 +79,27 @@ test('what they say of the records is so', async () => {
   expect(misfits!.rows).toEqual([{ id: '4711', salary: null, salary__text: 'plenty' }]);
   const since = QUERIES.find((query) => query.includes('changes_since'))!;
   expect((await reader.query(since)).rows).toMatchObject([{ resource: 'employees', records: 120, changes_since: '1' }]);
+});
+
+test('the ten questions have their answers', async () => {
+  const [, section] = /## Ten questions\n(.*?)\n## /s.exec(DOCUMENT)!;
+  const ten = [...section!.matchAll(/```sql\n(.*?)```/gs)].map(([, query]) => query!);
+  expect(ten).toHaveLength(10);
+  for (const query of ten) {
+    expect(query.trim().split('\n').length).toBeLessThanOrEqual(15);
+    expect(query).not.toMatch(/jsonb?_|->/);
+  }
+  const [heads, pay, moves, accounts, absences] = await Promise.all(ten.slice(0, 5).map((query) => reader.query(query)));
+  expect(heads!.rows).toHaveLength(2 * 10); // March to December
+  expect(heads!.rows[0]).toMatchObject({ department: 'Lager', count: '81' });
+  expect(heads!.rows.at(-1)).toMatchObject({ department: 'Sales', count: '30' });
+  expect(pay!.rows.find(({ id }) => id === '7')).toMatchObject({ amount: '4007' });
+  expect(moves!.rows).toMatchObject([
+    { joined: '121', left: '0' },
+    { joined: '0', left: '30' },
+  ]);
+  expect(accounts!.rows.find(({ id }) => id === '7')).toMatchObject({ last_name: 'N7', iban: 'NO937' });
+  expect(absences!.rows.find(({ id }) => id === '7')).toMatchObject({ kind: 'sick', absences: '1', days: '1.5' });
 });
 
 test.each(['companies', 'lists', 'runs', 'walks', 'feed'])(
