@@ -31,6 +31,8 @@ interface Outcome {
   lost: number;
   /** Rows of people whom the service does not have any more. */
   gone: number;
+  /** Some of the values that were lost. */
+  readonly samples: Json[];
   /** Nights that could not be loaded. */
   failed: number;
 }
@@ -57,6 +59,7 @@ test('the same lists, by Muster and by dlt', async () => {
       await world.close();
       rmSync(state, { recursive: true, force: true });
     }
+    if (theirs.samples.length > 0) console.log(`dlt lost of ${shape.name}, for example: ${JSON.stringify(theirs.samples)}`);
     lines.push(lineOf(shape.source, 'Muster', ours), lineOf('', 'dlt', theirs));
     writeFileSync(RESULT, documentOf(lines));
     expect(ours).toMatchObject({ lost: 0, gone: 0 });
@@ -64,7 +67,7 @@ test('the same lists, by Muster and by dlt', async () => {
 });
 
 function newOutcome(): Outcome {
-  return { columns: 0, types: new Map(), children: 0, values: 0, lost: 0, gone: 0, failed: 0 };
+  return { columns: 0, types: new Map(), children: 0, values: 0, lost: 0, gone: 0, failed: 0, samples: [] };
 }
 
 async function loadByDlt(
@@ -107,7 +110,9 @@ async function countValues({ served }: ShapeWorld, outcome: Outcome, rows: Rows)
     for (const [id, text] of records) {
       const record = withDigits<Members>(text);
       outcome.values += scalarsIn(record);
-      outcome.lost += lostValues(record, found.get(id) ?? {}).length;
+      const lost = lostValues(record, found.get(id) ?? {});
+      outcome.lost += lost.length;
+      if (outcome.samples.length < 40) outcome.samples.push(...lost);
     }
   }
 }
