@@ -63,6 +63,7 @@ test('kill -9 of a worker that extends views leaves both as they were, and the n
   await killWhileExtending(() => deployment.onboard(companyId));
   expect(await columns()).toEqual(empty);
 
+  await deployment.ageHeartbeats();
   worker = await deployment.startWorker();
   expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
   await both('hire_date');
@@ -84,6 +85,7 @@ test('kill -9 of a worker that extends views leaves both as they were, and the n
     { _rest: { badge: 'blue' } },
   ]);
 
+  await deployment.ageHeartbeats();
   worker = await deployment.startWorker();
   await both('badge');
   // A run that the killed worker has left would be gone on with instead of a new one.

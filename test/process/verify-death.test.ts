@@ -56,6 +56,7 @@ test('kill -9 in the middle of a second reading: the next worker reads anew, fin
   deployment.sandbox.faults.clear();
   expect(await mirror()).toEqual(before);
 
+  await deployment.ageHeartbeats();
   worker = await deployment.startWorker();
   const run = await deployment.runEnd(companyId);
   expect(run).toMatchObject({
