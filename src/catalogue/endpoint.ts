@@ -37,6 +37,8 @@ export interface Endpoint {
   readonly parent?: string;
   /** A company may lack this list. If it was never received for a company, a refusal makes it unavailable there and fails no run. */
   readonly optional?: true;
+  /** Levels of nested objects whose members become columns of the typed views, 1 to 4; undefined: 1. */
+  readonly flatten?: number;
   /** Privacy rules, applied to records before anything else; undefined: none. */
   readonly privacy?: Privacy;
   /** Declared types of warehouse columns; undefined: all are inferred. */
@@ -50,6 +52,11 @@ export interface Endpoint {
 export interface Catalogue {
   readonly endpoints: readonly Endpoint[];
   get(resource: string): Endpoint | undefined;
+}
+
+/** The levels of nested objects whose members become columns, by resource; resources with one level are left out. */
+export function flattenLevels({ endpoints }: Catalogue): Readonly<Record<string, number>> {
+  return Object.fromEntries(endpoints.flatMap(({ resource, flatten }) => (flatten === undefined ? [] : [[resource, flatten]])));
 }
 
 /** The request for a page of a company's list; of a child list, for one parent. */

@@ -12,6 +12,7 @@ const ID_CANDIDATE = z.unknown().transform((written, context) => {
   return z.NEVER;
 });
 const share = must('a number from 0 to 1');
+const levels = must('a whole number from 1 to 4');
 const rows = must('a whole number of 0 or more');
 
 export const DELETE_GUARD_SCHEMA = z.strictObject(
@@ -85,6 +86,7 @@ export const ENTRY_SCHEMA = z.strictObject(
     etag: z.enum(['strong', 'weak', 'ignore'], must('strong, weak or ignore')).default('strong'),
     parent: z.string(must('the name of another list')).optional(),
     optional: z.boolean(must('true or false')).optional(),
+    flatten: z.number(levels).int(levels).min(1, levels).max(4, levels).optional(),
     privacy: z.record(z.string(), z.enum(RULE_KINDS, must('drop, mask or hash')), must('a map of dot paths')).optional(),
     columns: COLUMNS_SCHEMA.optional(),
     references: z.record(z.string(), z.string(must('the name of a list')), must('a map of dot paths to lists')).optional(),

@@ -11,8 +11,8 @@ const CHECKPOINT_FORMAT = 4;
 
 /**
  * SHA-256 over everything that decides the meaning of a checkpoint, a record's id and its stored text. Checkpoints and ledgers of another fingerprint
- * are not used. `order`, `etag`, `deleteGuard`, `optional`, `columns` and `references` are left out: they judge a walk,
- * save it work or describe the records, but do not change the walk's path.
+ * are not used. `order`, `etag`, `deleteGuard`, `optional`, `columns`, `flatten` and `references` are left out: they judge a walk,
+ * save it work, or say how its records are shown, but do not change the walk's path.
  */
 export function fingerprint({ privacy, ...endpoint }: Endpoint): string {
   const { resource, method, base, path, query, body, pager, id, envelope, fields, parent } = endpoint;

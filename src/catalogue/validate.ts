@@ -33,6 +33,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   etag: 'strong',
   parent: 'employees',
   optional: 'true',
+  flatten: '3',
   deleteGuard: '{ share: 0.2, rows: 10 }',
   pageName: 'page',
   first: '1',
@@ -85,7 +86,20 @@ function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
 
 function toEndpoint(
   resource: string,
-  { base, parent, optional, envelope, query, body, fields, columns, privacy: rules, references, ...entry }: CatalogueEntry,
+  {
+    base,
+    parent,
+    optional,
+    flatten,
+    envelope,
+    query,
+    body,
+    fields,
+    columns,
+    privacy: rules,
+    references,
+    ...entry
+  }: CatalogueEntry,
   key: PrivacyKey | undefined,
 ): Endpoint {
   const privacy = privacyOf(rules, key);
@@ -95,7 +109,7 @@ function toEndpoint(
     ...entry,
     pager,
     envelope: envelope ?? '',
-    ...present({ base, query, body, fields, parent, privacy, columns, references, optional: optional || undefined }),
+    ...present({ base, query, body, fields, parent, privacy, columns, references, flatten, optional: optional || undefined }),
   };
 }
 

@@ -1,21 +1,22 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import {
-  type ColumnRow,
-  type Due,
-  isColumn,
-  type KeyRow,
-  type Kind,
-  MOST_COLUMNS,
-  MOST_KEYS,
-  type Sighting,
-  type TypeMismatches,
-} from '../db/tables/schema-columns.js';
+import { type ColumnRow, type Due, isColumn, type KeyRow, type Kind, MOST_COLUMNS } from '../db/tables/schema-columns.js';
+import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js';
 import { nameColumn } from './column-names.js';
 import { decideType, mismatchesOf } from './column-types.js';
+import { findMaps } from './maps.js';
 
-/** The keys of one resource in the log, with the changes that sightings and decisions make. */
+/** A view of a resource whose columns are logged. */
+export interface LogView {
+  readonly resource: string;
+  readonly view: string;
+  /** The arrays around its keys, outermost first: the array in the record, and the array in an element of that. */
+  readonly arrays: readonly (readonly string[])[];
+}
+
+/** The keys of one view in the log, with the changes that sightings and decisions make. */
 export class ColumnLog {
-  readonly #resource: string;
+  readonly #of: LogView;
+  readonly #flatten: number;
   readonly #rows: Map<string, KeyRow>;
   readonly #changed = new Set<string>();
   readonly #added: string[] = [];
@@ -26,10 +27,12 @@ export class ColumnLog {
   readonly #names: string[];
   #lastPosition: number;
   #leftOut = false;
+  readonly #removed: KeyRow[] = [];
 
-  /** `_endpoint`: the resource's entry in the catalogue; undefined if the catalogue has it no more. */
-  constructor(resource: string, rows: readonly KeyRow[], _endpoint?: Endpoint) {
-    this.#resource = resource;
+  /** `endpoint`: the resource's entry in the catalogue; undefined if the catalogue has it no more. */
+  constructor(of: LogView, rows: readonly KeyRow[], endpoint?: Endpoint) {
+    this.#of = of;
+    this.#flatten = endpoint?.flatten ?? 1;
     this.#rows = new Map(rows.map((row) => [keyOf(row.path), row]));
     const columns = rows.filter(isColumn);
     this.#names = columns.map(({ name }) => name);
@@ -41,17 +44,18 @@ export class ColumnLog {
     for (const [key, row] of this.#rows) this.#put(key, { ...row, kinds: {}, values: 0, nulls: 0, misfits: 0 });
   }
 
-  count(sightings: readonly Sighting[]): void {
+  /** Counts, and recognizes maps: their members leave the log, except those with a column. `hasRoom`: whether the log takes another key. */
+  count(sightings: readonly Sighting[], hasRoom: () => boolean): void {
     // The order depends only on the records, so names do not depend on how a statement was executed.
     const inOrder = sightings.map((seen) => ({ key: keyOf(seen.path), seen })).toSorted(byFirstSight);
     for (const { key, seen } of inOrder) {
       const { kind, count, firstSeenAt, lastSeenAt } = seen;
       const known = this.#rows.get(key);
-      if (!known && this.#rows.size >= MOST_KEYS) {
+      if (!known && !hasRoom()) {
         this.#leftOut = true;
         continue;
       }
-      const row = known ?? newKey(seen);
+      const row = known ?? newKey(this.#of, seen);
       const kinds = { ...row.kinds, [kind]: (row.kinds[kind] ?? 0) + count };
       this.#put(key, {
         ...row,
@@ -64,6 +68,12 @@ export class ColumnLog {
       const found = this.#found.get(key) ?? new Set();
       this.#found.set(key, found.add(kind));
     }
+    this.#keepMapsWhole(sightings);
+  }
+
+  /** Forgets every key without a column. */
+  clear(): void {
+    for (const [key, row] of this.#rows) if (!isColumn(row)) this.#remove(key, row);
   }
 
   /** Gives a column to each key with enough values, and a text column to each column with values of another type. */
@@ -79,6 +89,33 @@ export class ColumnLog {
       if (mismatches === row.misfits && !wantsText) continue;
       this.#put(key, { ...row, misfits: mismatches, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
     }
+  }
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  has(path: readonly string[]): boolean {
+    return this.#rows.has(keyOf(path));
+  }
+
+  get hasColumns(): boolean {
+    return this.#names.length > 0;
+  }
+
+  /** Whether the key is inside an object that is kept whole. */
+  isInKeptWhole(path: readonly string[]): boolean {
+    return path.some((_key, n) => n > 0 && this.#rows.get(keyOf(path.slice(0, n)))?.isKeptWhole);
+  }
+
+  /** The keys inside the objects of a key. */
+  inside(path: readonly string[]): KeyRow[] {
+    return [...this.#rows.values()].filter((row) => isInside(row.path, path));
+  }
+
+  /** Keys that left the log. */
+  get removed(): readonly KeyRow[] {
+    return this.#removed;
   }
 
   /** The rows to write. */
@@ -110,20 +147,28 @@ export class ColumnLog {
   /** Counts of values of another type that deserve an issue: a day or moment that means "forever" does not. */
   get mismatches(): TypeMismatches[] {
     return [...this.#found].flatMap(([key, found]) => {
-      const row = this.#rows.get(key)!;
-      const kinds = isColumn(row)
-        ? mismatchesOf(
-            row.type,
-            Object.fromEntries([...found].filter((kind) => !kind.endsWith('_beyond')).map((kind) => [kind, 1])),
-          )
-        : [];
-      return kinds.length === 0 ? [] : [{ resource: this.#resource, path: row.path, kinds }];
+      const row = this.#rows.get(key);
+      const kinds =
+        row && isColumn(row)
+          ? mismatchesOf(
+              row.type,
+              Object.fromEntries([...found].filter((kind) => !kind.endsWith('_beyond')).map((kind) => [kind, 1])),
+            )
+          : [];
+      return !row || kinds.length === 0 ? [] : [{ ...this.#of, path: row.path, kinds }];
     });
   }
 
+  /** A key deeper than objects are flattened now is in the column of the object around it. */
   #nameIfKnown(key: string, row: KeyRow, due: ReadonlyMap<string, boolean>): void {
+    if (row.path.length > this.#flatten + 1) return;
     const isWhole = due.get(key);
-    const evidence = { kinds: row.kinds, isKey: row.path.length === 1, isDue: isWhole !== undefined, isWhole: isWhole ?? false };
+    const evidence = {
+      kinds: row.kinds,
+      isFlattened: this.#isFlattened(row),
+      isDue: isWhole !== undefined,
+      isWhole: isWhole ?? false,
+    };
     const type = decideType(evidence);
     if (type === undefined) return;
     if (this.#names.length >= MOST_COLUMNS) {
@@ -136,6 +181,25 @@ export class ColumnLog {
     this.#added.push(name);
   }
 
+  /** Whether objects of the key are flattened into the columns of their members. */
+  #isFlattened({ path, isKeptWhole }: KeyRow): boolean {
+    return path.length <= this.#flatten && !isKeptWhole;
+  }
+
+  #keepMapsWhole(sightings: readonly Sighting[]): void {
+    const newKeys = new Map(sightings.map(({ path, siblings }) => [keyOf(path.slice(0, -1)), siblings]));
+    for (const map of findMaps(this.#rows.values(), (path) => newKeys.get(keyOf(path)) ?? 0)) {
+      this.#put(keyOf(map.path), { ...map, isKeptWhole: true });
+      for (const row of this.inside(map.path)) if (!isColumn(row)) this.#remove(keyOf(row.path), row);
+    }
+  }
+
+  #remove(key: string, row: KeyRow): void {
+    this.#rows.delete(key);
+    this.#changed.delete(key);
+    this.#removed.push(row);
+  }
+
   #put(key: string, row: KeyRow): void {
     this.#rows.set(key, row);
     this.#changed.add(key);
@@ -146,13 +210,20 @@ function keyOf(path: readonly string[]): string {
   return JSON.stringify(path);
 }
 
-function newKey({ resource, path, environment, runId, firstSeenAt, lastSeenAt }: Sighting): KeyRow {
+/** Whether a key is inside the objects of another key. */
+export function isInside(path: readonly string[], around: readonly string[]): boolean {
+  return path.length > around.length && around.every((key, n) => path[n] === key);
+}
+
+function newKey({ resource, view }: LogView, { path, environment, runId, firstSeenAt, lastSeenAt }: Sighting): KeyRow {
   const undecided = { name: null, type: null, position: null, textPosition: null, declared: null };
   const untwinned = { twins: [], twinDue: null, twinAnswer: null };
   const counts = { kinds: {}, values: 0, nulls: 0, misfits: 0 };
   return {
     resource,
+    view,
     path: [...path],
+    isKeptWhole: false,
     ...undecided,
     ...untwinned,
     ...counts,

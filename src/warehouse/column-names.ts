@@ -42,6 +42,19 @@ export function nameColumn(path: readonly string[], taken: Iterable<string>): st
   }
 }
 
+/** Bytes that PostgreSQL keeps of a name. */
+const LONGEST_NAME = 63;
+
+/** A name for the view of the elements of an array, which is at a path in the records, or elements, of another view. It is stored like that of a column. */
+export function nameArrayView(around: string, path: readonly string[], taken: ReadonlySet<string>): string {
+  const base = shorten([around, ...path.map(snakeCase)].join('__'), [around, ...path], LONGEST_NAME);
+  for (let n = 1; ; n += 1) {
+    const suffix = n === 1 ? '' : `_${n}`;
+    const name = `${base.slice(0, LONGEST_NAME - suffix.length)}${suffix}`;
+    if (!taken.has(name)) return name;
+  }
+}
+
 /** Lower-case words of ASCII letters and digits with one underscore between two of them, a letter first. */
 function snakeCase(key: string): string {
   const words = key
@@ -78,8 +91,8 @@ function withCaseOf(letter: string, plain: string): string {
 }
 
 /** A name that is too long keeps its beginning, and a hash tells it from others that begin alike. */
-function shorten(name: string, path: readonly string[]): string {
-  if (name.length <= LONGEST) return name;
+function shorten(name: string, path: readonly string[], longest = LONGEST): string {
+  if (name.length <= longest) return name;
   const hash = createHash('sha256').update(JSON.stringify(path)).digest('hex').slice(0, HASH);
-  return `${name.slice(0, LONGEST - HASH - 1).replace(/_+$/, '')}_${hash}`;
+  return `${name.slice(0, longest - HASH - 1).replace(/_+$/, '')}_${hash}`;
 }

@@ -28,8 +28,8 @@ const FITTING: Readonly<Record<Exclude<ColumnType, 'jsonb'>, readonly Kind[]>> =
 /** The facts on which a type is decided. */
 interface Evidence {
   readonly kinds: Kinds;
-  /** For keys, not for members of objects: objects are flattened, and say nothing of the key's own column. */
-  readonly isKey: boolean;
+  /** Objects of the key are flattened, and say nothing of the key's own column. */
+  readonly isFlattened: boolean;
   /** The run that showed the key first has ended. */
   readonly isDue: boolean;
   /** That run proved the list complete. */
@@ -40,8 +40,8 @@ interface Evidence {
  * The type of a column for the values seen so far; undefined while they are too few, or none. Days and moments need many
  * values: a single text that happens to be a day would make type mismatches of all later ones. For different kinds, the type is one that shows them all.
  */
-export function decideType({ kinds, isKey, isDue, isWhole }: Evidence): ColumnType | undefined {
-  const seen = Object.entries(kinds).filter(([kind, n]) => n > 0 && kind !== 'null' && !(isKey && kind === 'object'));
+export function decideType({ kinds, isFlattened, isDue, isWhole }: Evidence): ColumnType | undefined {
+  const seen = Object.entries(kinds).filter(([kind, n]) => n > 0 && kind !== 'null' && !(isFlattened && kind === 'object'));
   const total = seen.reduce((sum, [, n]) => sum + n, 0);
   if (total === 0 || (total < MANY && !isDue)) return undefined;
   const only = onlyKind(seen.map(([kind]) => kind as Kind));

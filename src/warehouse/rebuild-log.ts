@@ -1,9 +1,10 @@
-import type { Catalogue } from '../catalogue/endpoint.js';
+import { type Catalogue, flattenLevels } from '../catalogue/endpoint.js';
 import type { Database } from '../db/connection/database.js';
 import * as log from '../db/tables/schema-columns.js';
+import { recordTypeMismatches, type Sighting, sightingsIn } from '../db/tables/schema-sightings.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable, tableOf } from '../mirror/mirror-table.js';
-import { ColumnLog } from './column-log.js';
+import { openLogs, writeLog } from './log-storage.js';
 
 /** Counting a list of many millions takes minutes, and only other sweeps of the log wait for it. */
 const TIMEOUT_MS = 3_600_000;
@@ -23,16 +24,15 @@ export async function rebuildLog(db: Database, catalogue: Catalogue, resource: s
         const record = Prisma.sql`record AS (
           SELECT ${resource}::text AS resource, environment, company_id, NULL::uuid AS run_id, changed_at, data
           FROM ${table} WHERE deleted_at IS NULL AND jsonb_typeof(data) = 'object')`;
-        const columns = new ColumnLog(resource, await log.readKeys(tx, [resource]), catalogue.get(resource));
-        columns.forgetCounts();
-        const sightings = await tx.$queryRaw<log.Sighting[]>`WITH ${record} ${log.SIGHTINGS}`;
-        columns.count(sightings);
-        columns.decide(sightings.map(({ path }) => ({ path, isWhole: true })));
-        await log.writeKeys(tx, columns.changed);
-        if (columns.hasLeftOut) await log.recordKeysLeftOut(tx, { resource });
+        const sightings = await tx.$queryRaw<Sighting[]>`WITH ${record} ${sightingsIn(flattenLevels(catalogue))}`;
+        const [columns] = await openLogs(tx, catalogue, [resource], sightings);
+        columns!.forgetCounts();
+        columns!.count(sightings);
+        columns!.decideAll();
+        await writeLog(tx, resource, columns!);
         await log.forgetTypeMismatches(tx, { resource });
-        const { mismatches } = columns;
-        if (mismatches.length > 0) await tx.$executeRaw`WITH ${record} ${log.recordTypeMismatches(mismatches)}`;
+        const { mismatches } = columns!;
+        if (mismatches.length > 0) await tx.$executeRaw`WITH ${record} ${recordTypeMismatches(mismatches)}`;
       }
       await log.recordRebuilt(tx, { resource });
     },

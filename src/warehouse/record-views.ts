@@ -1,9 +1,11 @@
 import pg from 'pg';
+import type { ArrayView } from '../db/tables/schema-arrays.js';
 import { SHOWN_COLUMNS } from '../mirror/mirror-columns.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';
+import { jsonAt } from './view-text.js';
 
-/** A view with the columns of the log, and what it shows besides them. */
+/** A view with the columns of the log, of records or of elements in them, and what it shows besides them. */
 export interface RecordView {
   /** The view of the log whose columns it has. */
   readonly columnsOf: string;
@@ -67,6 +69,30 @@ export function viewsOf(resource: string): readonly RecordView[] {
       functions: [{ signature: asOfFunction(resource), text: asOfText(resource) }],
     },
   ];
+}
+
+/** The view of the elements of an array: those of the living records. An object in place of an array counts as one element. */
+export function elementsView({ view, resource, path, innerPath }: ArrayView): RecordView {
+  const outer = `CROSS JOIN LATERAL ${elementsOf(jsonAt(path, 't.data'))} e`;
+  const inner = innerPath === null ? '' : `CROSS JOIN LATERAL ${elementsOf(jsonAt(innerPath, 'e.data'))} i`;
+  const isObject = innerPath === null ? '' : ` AND jsonb_typeof(e.data) = 'object'`;
+  const data = innerPath === null ? 'e.data' : 'i.data';
+  return {
+    columnsOf: view,
+    name: typedView(view),
+    comment: `The elements of an array in the living records of the list ${resource}; paths begin in the element`,
+    leading: { ...KEY, _idx: 'e.idx', ...(innerPath !== null && { _idx_2: 'i.idx' }) },
+    trailing: {},
+    data,
+    from: `${mirrorTable(resource)} t ${outer} ${inner} WHERE t.deleted_at IS NULL${isObject} AND jsonb_typeof(${data}) = 'object'`,
+    functions: [],
+  };
+}
+
+/** The elements of a value, and their places in it, from 0. */
+function elementsOf(value: string): string {
+  return `(SELECT x.value AS data, (x.n - 1)::integer AS idx FROM jsonb_array_elements(
+    CASE jsonb_typeof(${value}) WHEN 'array' THEN ${value} WHEN 'object' THEN jsonb_build_array(${value}) ELSE '[]' END) WITH ORDINALITY AS x(value, n))`;
 }
 
 /** How many columns the view has besides those of keys. */

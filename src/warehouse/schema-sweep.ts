@@ -1,13 +1,14 @@
-import type { Catalogue } from '../catalogue/endpoint.js';
+import { type Catalogue, flattenLevels } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { Environment } from '../core/company.js';
 import { limitDutyCycle } from '../core/duty-cycle.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import * as log from '../db/tables/schema-columns.js';
+import * as feed from '../db/tables/schema-sightings.js';
 import { recordSchemaChange } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
-import { ColumnLog } from './column-log.js';
+import { openLogs, writeLog } from './log-storage.js';
 import { rebuildLog } from './rebuild-log.js';
 import { extendViews } from './typed-views.js';
 
@@ -30,7 +31,7 @@ const SHARE = 1 / 12;
 export function schemaSweep({ db, catalogue, clock, logger }: SchemaDependencies): () => Promise<void> {
   const learnNews = async () => {
     const startedAt = clock.monotonic();
-    if (!(await log.hasNews(db))) return;
+    if (!(await log.hasNews(db, flattenLevels(catalogue)))) return;
     const resource = await log.findAskedRebuild(db.prisma);
     if (resource !== undefined) await rebuildLog(db, catalogue, resource);
     while ((await learnPiece(db, catalogue)) && clock.monotonic() - startedAt < LOOK_MS);
@@ -48,14 +49,15 @@ export function learnPiece(db: Database, catalogue: Catalogue): Promise<boolean>
     const after = await log.lockSchemaLog(tx);
     if (after === undefined) return false;
     // Read before the feed: a run that has ended by now has nothing left to count.
-    const due = await log.findDue(tx, { seq: after });
-    const span = await log.nextSpan(tx, { after });
+    const levels = flattenLevels(catalogue);
+    const due = await log.findDue(tx, { seq: after, levels });
+    const span = await feed.nextSpan(tx, { after });
     if (!span) {
       if (due.length > 0) await learn(tx, catalogue, [], due);
       return false;
     }
-    const mismatches = await learn(tx, catalogue, await log.countMembers(tx, span), due);
-    if (mismatches.length > 0) await log.recordTypeMismatchesOf(tx, span, mismatches);
+    const mismatches = await learn(tx, catalogue, await feed.countMembers(tx, span, levels), due);
+    if (mismatches.length > 0) await feed.recordTypeMismatchesOf(tx, span, mismatches);
     await log.moveSchemaCursor(tx, { seq: span.through });
     return true;
   });
@@ -65,29 +67,24 @@ export function learnPiece(db: Database, catalogue: Catalogue): Promise<boolean>
 async function learn(
   tx: Transaction,
   catalogue: Catalogue,
-  sightings: readonly log.Sighting[],
+  sightings: readonly feed.Sighting[],
   due: readonly log.Due[],
-): Promise<log.TypeMismatches[]> {
+): Promise<feed.TypeMismatches[]> {
   const resources = [...new Set([...sightings, ...due].map(({ resource }) => resource))];
-  const known = await log.readKeys(tx, resources);
-  const fresh = resources.filter((resource) => !known.some((key) => key.resource === resource));
+  const logs = await openLogs(tx, catalogue, resources, sightings);
+  const fresh = resources.filter((_resource, n) => logs[n]!.isEmpty);
   await log.addResources(
     tx,
     fresh.map((resource) => ({ resource, firstRunId: sightings.find((seen) => seen.resource === resource)?.runId ?? null })),
   );
   const settled = await log.settledSince(tx, resources);
-  const mismatches: log.TypeMismatches[] = [];
-  for (const resource of resources) {
-    const columns = new ColumnLog(
-      resource,
-      known.filter((key) => key.resource === resource),
-      catalogue.get(resource),
-    );
+  const mismatches: feed.TypeMismatches[] = [];
+  for (const [n, resource] of resources.entries()) {
+    const columns = logs[n]!;
     const seen = sightings.filter((sighting) => sighting.resource === resource);
     columns.count(seen);
     columns.decide(due.filter((key) => key.resource === resource));
-    await log.writeKeys(tx, columns.changed);
-    if (columns.hasLeftOut) await log.recordKeysLeftOut(tx, { resource });
+    await writeLog(tx, resource, columns);
     mismatches.push(...columns.mismatches);
     const since = settled.get(resource);
     const added = columns.added.filter(({ firstSeenAt }) => since && firstSeenAt > since);

@@ -5,10 +5,11 @@ import type { Database } from '../db/connection/database.js';
 import { isPassingTrouble, sqlState, withDatabaseErrors } from '../db/connection/sql-state.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { takeLock } from '../db/tables/locks.js';
+import { type ArrayView, readArrays } from '../db/tables/schema-arrays.js';
 import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.js';
 import type { Logger } from '../observability/logger.js';
 import { typedView } from './history.js';
-import { fixedColumns, REST, type RecordView, viewsOf } from './record-views.js';
+import { elementsView, fixedColumns, REST, type RecordView, viewsOf } from './record-views.js';
 import { requireFreeNames } from './taken-names.js';
 import { commentOnView, findUncommented } from './view-comments.js';
 import { keyColumns, restOf } from './view-text.js';
@@ -50,16 +51,29 @@ async function commentOnOlderViews(db: Database, resources: readonly string[]): 
 
 /** Resources with a view that lacks a column of the log. A resource whose table is gone has none. */
 async function findStaleViews(db: Pick<Database, 'prisma'>): Promise<string[]> {
-  const logged = await db.prisma.$queryRaw<{ resource: string; columns: number }[]>`
-    SELECT resource, (count(position) + count(text_position))::int AS columns FROM muster.schema_columns
-    WHERE to_regclass(format('mirror.%I', resource)) IS NOT NULL GROUP BY resource`;
-  const wanted = logged.flatMap(({ resource, columns }) =>
-    viewsOf(resource).map((view) => ({ resource, name: view.name, columns: columns + fixedColumns(view) })),
+  const logged = await db.prisma.$queryRaw<{ resource: string; view: string; columns: number }[]>`
+    SELECT list AS resource, resource AS view, (count(position) + count(text_position))::int AS columns FROM muster.schema_columns
+    WHERE to_regclass(format('mirror.%I', list)) IS NOT NULL GROUP BY 1, 2`;
+  const columns = new Map(logged.map((view) => [view.view, view.columns]));
+  const resources = [...new Set(logged.map(({ resource }) => resource))];
+  const arrays = await readArrays(db.prisma, resources);
+  const wanted = resources.flatMap((resource) =>
+    allViews(resource, arrays, (view) => (columns.get(view) ?? 0) > 0).map((view) => ({
+      resource,
+      name: view.name,
+      columns: (columns.get(view.columnsOf) ?? 0) + fixedColumns(view),
+    })),
   );
   const stale = await db.prisma.$queryRaw<{ resource: string }[]>`
     SELECT DISTINCT resource FROM jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) AS v(resource text, name text, columns int)
     WHERE columns <> (SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(name) AND attnum > 0)`;
   return stale.map(({ resource }) => resource);
+}
+
+/** The views of a resource: those of its records, and one for each array whose elements have a column. */
+function allViews(resource: string, arrays: readonly ArrayView[], hasColumns: (view: string) => boolean): readonly RecordView[] {
+  const ours = arrays.filter((array) => array.resource === resource && hasColumns(array.view));
+  return [...viewsOf(resource), ...ours.map(elementsView)];
 }
 
 /** Extends the views that lack a column. A view that cannot be extended now is left to a later sweep, or to a role that may. */
@@ -89,8 +103,10 @@ const LOCK_TIMEOUT = '500ms';
 function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<void> {
   return inTransaction(db, async (tx) => {
     await lockViews(tx);
-    const columns = (await readKeys(tx, [resource])).filter(isColumn);
-    for (const view of viewsOf(resource)) {
+    const logged = (await readKeys(tx, [resource])).filter(isColumn);
+    const hasColumns = (view: string) => logged.some((row) => row.view === view);
+    for (const view of allViews(resource, await readArrays(tx, [resource]), hasColumns)) {
+      const columns = logged.filter((row) => row.view === view.columnsOf);
       const present = await columnsOf(tx, view);
       if (present.length === fixedColumns(view) && columns.length > 0 && (await isFree(tx, view))) {
         const grants = await grantsOn(tx, view);

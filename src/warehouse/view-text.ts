@@ -10,7 +10,7 @@ export interface ViewColumn {
 }
 
 /**
- * The columns of a resource's keys, in the order in which they were added. `data` is the name of the record, a jsonb. No expression fails, whatever the record
+ * The columns of a view's keys, in the order in which they were added. `data` is the name of the record or the element, a jsonb. No expression fails, whatever the record
  * holds: a value that does not fit is null. PostgreSQL leaves out the expressions that a query does not ask for.
  */
 export function keyColumns(rows: readonly ColumnRow[], data: string): ViewColumn[] {
@@ -33,35 +33,64 @@ export function keyColumns(rows: readonly ColumnRow[], data: string): ViewColumn
  * otherwise is the record searched. A null is not a value that could be missing.
  */
 export function restOf(rows: readonly ColumnRow[], data: string): string {
-  const { whole, members } = keysHeld(rows);
-  const flattened = [...members].map(([key, { own, keys }]) => {
-    const value = jsonAt([key], data);
-    const isHeld = `${value} <> '{}' AND jsonb_strip_nulls(${value} - ${textArray(keys)}) = '{}'`;
-    return `CASE jsonb_typeof(${value}) WHEN 'object' THEN ${isHeld} WHEN 'null' THEN true ELSE ${value} IS NULL OR ${own} END`;
-  });
-  const others = `jsonb_strip_nulls(${data} - ${textArray([...whole, ...members.keys()])}) = '{}'`;
-  const plan = pg.escapeLiteral(JSON.stringify(Object.fromEntries(members)));
-  const rest = `muster.rest_of(${data}, ${textArray(whole)}, ${plan}::jsonb)`;
-  return `CASE WHEN ${[others, ...flattened].join(' AND ')} THEN NULL ELSE ${rest} END`;
+  const held = keysHeld(rows);
+  const levels = Math.max(1, ...rows.map(({ path }) => path.length));
+  const rest = `muster.rest_of_${levels}(${data}, ${pg.escapeLiteral(JSON.stringify(planOf(held)))}::jsonb)`;
+  return `CASE WHEN ${areHeld(held, data)} THEN NULL ELSE ${rest} END`;
 }
 
-/** `whole`: keys whose every value is in a column. `members`: keys whose objects are flattened into the columns of the keys inside. */
-function keysHeld(rows: readonly ColumnRow[]) {
-  const members = new Map<string, { own: boolean; keys: string[] }>();
-  for (const { path } of rows) {
-    const [key, inner] = path as [string, string?];
-    if (inner !== undefined) members.set(key, { own: false, keys: [...(members.get(key)?.keys ?? []), inner] });
-  }
-  const whole: string[] = [];
-  for (const { path, type, textPosition } of rows) {
-    if (path.length === 2) continue;
-    const flattened = members.get(path[0]!);
-    if (!flattened || type === 'jsonb' || textPosition !== null) {
-      whole.push(path[0]!);
-      members.delete(path[0]!);
-    } else flattened.own = true;
-  }
-  return { whole, members };
+/** The keys of an object that have a column, or members with one. */
+type KeysHeld = ReadonlyMap<string, KeyHeld>;
+
+interface KeyHeld {
+  /** The key's own column; undefined if it has none. */
+  readonly column: ColumnRow | undefined;
+  /** The keys with a column in the objects of the key: these are flattened. */
+  readonly members: KeysHeld;
+}
+
+function keysHeld(rows: readonly ColumnRow[], depth = 0): KeysHeld {
+  const keys = new Set(rows.map(({ path }) => path[depth]!));
+  return new Map(
+    [...keys].map((key) => {
+      const those = rows.filter(({ path }) => path[depth] === key);
+      const column = those.find(({ path }) => path.length === depth + 1);
+      return [
+        key,
+        {
+          column,
+          members: keysHeld(
+            those.filter((row) => row !== column),
+            depth + 1,
+          ),
+        },
+      ];
+    }),
+  );
+}
+
+/** Whether the key's own column, or its text column, shows every value, objects included. */
+function isWhole({ column, members }: KeyHeld): boolean {
+  return column !== undefined && (members.size === 0 || column.type === 'jsonb' || column.textPosition !== null);
+}
+
+/** The plan for the functions muster.rest_of_N. */
+function planOf(held: KeysHeld): object {
+  return Object.fromEntries(
+    [...held].map(([key, each]) => [key, isWhole(each) || { own: each.column !== undefined, keys: planOf(each.members) }]),
+  );
+}
+
+/** Whether an object has no member with a value but those that are in columns. A member that holds only nulls may be taken for a value. */
+function areHeld(held: KeysHeld, object: string): string {
+  const flattened = [...held]
+    .filter(([, each]) => !isWhole(each))
+    .map(([key, { column, members }]) => {
+      const value = jsonAt([key], object);
+      const isObjectHeld = `${value} <> '{}' AND ${areHeld(members, value)}`;
+      return `CASE jsonb_typeof(${value}) WHEN 'object' THEN ${isObjectHeld} WHEN 'null' THEN true ELSE ${value} IS NULL OR ${column !== undefined} END`;
+    });
+  return [`jsonb_strip_nulls(${object} - ${textArray([...held.keys()])}) = '{}'`, ...flattened].join(' AND ');
 }
 
 function textArray(texts: readonly string[]): string {
@@ -113,7 +142,7 @@ function mismatchOf({ path, type }: ColumnRow, data: string): string {
 }
 
 // Keys and not a path, in which 0 would be the first element of an array.
-function jsonAt(path: readonly string[], data: string): string {
+export function jsonAt(path: readonly string[], data: string): string {
   return path.reduce((value, key) => `(${value} -> ${pg.escapeLiteral(key)}::text)`, data);
 }
 

@@ -139,6 +139,6 @@ test('every query of the first day answers after two years, and each value stand
   expect(named.size).toBe(columns.length);
   for (const name of columns) expect(Buffer.byteLength(name)).toBeLessThanOrEqual(63);
   expect(columns.filter((name) => !/^[a-z_][a-z0-9_]*$/.test(name))).toEqual([]);
-  const kept = await db.prisma.schemaColumn.count({ where: { resource: 'employees', position: { not: null } } });
+  const kept = await db.prisma.schemaColumn.count({ where: { view: 'employees', position: { not: null } } });
   expect(kept).toBe(MOST_COLUMNS);
 });

@@ -1,5 +1,5 @@
 // muster.schema_columns, schema_resources and schema_cursor: the schema log. It holds the keys that the records of a resource have had, and the column of the
-// typed view that each key has. A writer of the log locks the cursor first, so one process at a time writes; no other lock is taken after it.
+// view that each key has. A writer of the log locks the cursor first, so one process at a time writes; no other lock is taken after it.
 //
 //   unnamed -> column    the type is decided or declared: name, type and position never change again
 //   column  -> with text the first value of another type came: a second column was added
@@ -56,7 +56,11 @@ export interface RecordKey {
 
 /** A key of a resource's records. `values` counts values that are not null. */
 export interface KeyRow
-  extends Omit<SchemaColumn, 'id' | 'type' | 'twins' | 'twinDue' | 'twinAnswer' | 'kinds' | 'values' | 'nulls' | 'misfits'> {
+  extends Omit<
+    SchemaColumn,
+    'id' | 'list' | 'type' | 'twins' | 'twinDue' | 'twinAnswer' | 'kinds' | 'values' | 'nulls' | 'misfits'
+  > {
+  readonly resource: string;
   readonly type: ColumnType | null;
   readonly twins: readonly Twin[];
   readonly twinDue: Kind | null;
@@ -74,46 +78,35 @@ export interface ColumnRow extends KeyRow {
   readonly position: number;
 }
 
-/** How often a kind of value was seen under a key. */
-export interface Sighting {
-  readonly resource: string;
-  readonly path: readonly string[];
-  readonly kind: Kind;
-  readonly count: number;
-  readonly environment: string;
-  readonly runId: string | null;
-  readonly firstSeenAt: Date;
-  readonly lastSeenAt: Date;
-}
-
-/** Changes that one transaction counts at most, except in a larger batch: their members must not take much memory. */
-const COUNTED_AT_ONCE = { batches: 100, changes: 4_000, bytes: 32 * 1024 * 1024 };
-
-/** A part of the feed: the changes after `after`, up to and including `through`. */
-export interface FeedSpan {
-  readonly after: bigint;
-  readonly through: bigint;
-}
-
 /**
  * Columns of keys that a view has at most: each may need another one for values of other types, and PostgreSQL allows 1,600. Keys without a column are
  * in `_rest`.
  */
 export const MOST_COLUMNS = 750;
-/** Keys of a resource that the log has at most. Members named by an id, as in a map of people, would bring new ones without end. */
+/** Keys of a resource that the log has at most, in all its views. Members named by an id, as in a map of people, would bring new ones without end. */
 export const MOST_KEYS = 2_000;
 
-/** SQL: a key that has values and no column, of a resource with room for one. Keys that only hold objects need none: objects are flattened. */
-const IS_UNDECIDED = Prisma.sql`c.name IS NULL AND c.values > 0
+/** The levels of nested objects whose members become columns, by resource; 1 where it is not given. */
+export type FlattenLevels = Readonly<Record<string, number>>;
+
+/**
+ * SQL: a key that has values and no column, of a view with room for one. A key that only holds objects needs none where these are flattened. ColumnLog
+ * decides alike: a key that is undecided only here would be asked for in each sweep.
+ */
+function isUndecided(levels: FlattenLevels): Prisma.Sql {
+  const flattened = Prisma.sql`COALESCE((${JSON.stringify(levels)}::jsonb ->> c.list)::int, 1)`;
+  return Prisma.sql`c.name IS NULL AND c.values > 0 AND cardinality(c.path) <= ${flattened} + 1
   AND c.resource NOT IN (
     SELECT resource FROM muster.schema_columns WHERE position IS NOT NULL GROUP BY resource HAVING count(*) >= ${MOST_COLUMNS}::int)
-  AND (cardinality(c.path) = 2 OR c.kinds - 'null' <> jsonb_build_object('object', c.kinds -> 'object'))`;
+  AND (c.is_kept_whole OR cardinality(c.path) > ${flattened}
+    OR c.kinds - 'null' <> jsonb_build_object('object', c.kinds -> 'object'))`;
+}
 
 /** Whether there is anything to count or to decide: the only cost of a sweep while nothing changes. */
-export async function hasNews(db: Pick<Database, 'prisma'>): Promise<boolean> {
+export async function hasNews(db: Pick<Database, 'prisma'>, levels: FlattenLevels = {}): Promise<boolean> {
   const [row] = await db.prisma.$queryRaw<{ news: boolean }[]>`
     SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_cursor))
-      OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${IS_UNDECIDED})
+      OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${isUndecided(levels)})
       OR EXISTS (SELECT FROM muster.schema_columns WHERE twin_due IS NOT NULL)
       OR EXISTS (SELECT FROM muster.schema_resources WHERE rebuild_asked_at IS NOT NULL) AS news`;
   return row!.news;
@@ -130,103 +123,22 @@ export async function moveSchemaCursor(tx: Transaction, { seq }: { seq: bigint }
   await tx.schemaCursor.updateMany({ data: { seq } });
 }
 
-/** The next numbered part of the feed; undefined if there is none. */
-export async function nextSpan(tx: Transaction, { after }: { after: bigint }): Promise<FeedSpan | undefined> {
-  const { batches, changes, bytes } = COUNTED_AT_ONCE;
-  const [row] = await tx.$queryRaw<{ through: bigint | null }[]>`
-    SELECT max(first_seq + size - 1) AS through FROM (
-      SELECT first_seq, size, sum(size) OVER (ORDER BY first_seq) - size AS before, sum(bytes) OVER (ORDER BY first_seq) - bytes AS bytes_before
-      FROM (SELECT first_seq, size, COALESCE((SELECT sum(length) FROM unnest(lengths) AS length), 0) AS bytes
-            FROM muster.change_batches WHERE first_seq > ${after} ORDER BY first_seq LIMIT ${batches}::int) b
-    ) counted WHERE before < ${changes}::int AND bytes_before < ${bytes}::int`;
-  return row!.through === null ? undefined : { after, through: row!.through };
-}
-
-/** SQL: reads the records of a span as they were changed to. Texts are unpacked once per batch. */
-function recordsOf({ after, through }: FeedSpan): Prisma.Sql {
-  return Prisma.sql`
-    batch AS MATERIALIZED (
-      SELECT id, resource, environment, company_id, run_id, changed_at, texts_from, starts, lengths, substr(texts, 1) AS texts
-      FROM muster.change_batches WHERE first_seq > ${after} AND first_seq <= ${through}
-    ), record AS MATERIALIZED (
-      SELECT b.resource, b.environment, b.company_id, b.run_id, b.changed_at, c.data
-      FROM batch b JOIN muster.changes c ON c.batch_id = b.id WHERE c.op <> 'delete' AND jsonb_typeof(c.data) = 'object'
-      UNION ALL
-      SELECT b.resource, b.environment, b.company_id, b.run_id, b.changed_at, text.data
-      FROM batch b CROSS JOIN LATERAL unnest(b.starts, b.lengths) AS w(start, length)
-      CROSS JOIN LATERAL (SELECT convert_from(substr(b.texts, w.start - b.texts_from + 1, w.length), 'UTF8')::jsonb AS data OFFSET 0) text
-      WHERE b.texts IS NOT NULL AND jsonb_typeof(text.data) = 'object'
-    )`;
-}
-
-/**
- * SQL: counts what `record` (resource, environment, run_id, changed_at, data) holds, by key and kind, with the members of objects one level down. Counts one more
- * new key than the log has room for.
- */
-export const SIGHTINGS = Prisma.sql`
-  SELECT seen.* FROM (SELECT resource, path, kind, count, "firstSeenAt", "lastSeenAt", environment, "runId", is_known,
-    dense_rank() OVER (PARTITION BY resource, is_known ORDER BY "firstSeenAt", path) AS n
-  FROM (SELECT sighting.*, EXISTS (SELECT FROM muster.schema_columns c WHERE c.resource = sighting.resource AND c.path = sighting.path) AS is_known FROM (
-  SELECT resource, path, kind, count(*)::int AS count, min(changed_at) AS "firstSeenAt", max(changed_at) AS "lastSeenAt",
-    min(environment) AS environment, min(run_id::text) AS "runId"
-  FROM (
-    SELECT resource, environment, run_id, changed_at, ARRAY[m.key] AS path, muster.kind_of(m.value) AS kind
-    FROM record CROSS JOIN LATERAL jsonb_each(data) m
-    UNION ALL
-    SELECT resource, environment, run_id, changed_at, ARRAY[m.key, n.key], muster.kind_of(n.value)
-    FROM record CROSS JOIN LATERAL jsonb_each(data) m
-    CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(m.value) WHEN 'object' THEN m.value ELSE '{}' END) n
-  ) member GROUP BY resource, path, kind) sighting) known) seen
-  WHERE is_known OR n <= ${MOST_KEYS + 1}::int`;
-
-export function countMembers(tx: Transaction, span: FeedSpan): Promise<Sighting[]> {
-  return tx.$queryRaw<Sighting[]>`WITH ${recordsOf(span)} ${SIGHTINGS}`;
-}
-
-/** Values of these kinds under these keys. */
-export interface TypeMismatches {
-  readonly resource: string;
-  readonly path: readonly string[];
-  readonly kinds: readonly Kind[];
-}
-
-/** Records the lists with such values in `record` (resource, environment, company_id, data); a removed company has none. */
-export function recordTypeMismatches(mismatches: readonly TypeMismatches[]): Prisma.Sql {
-  return Prisma.sql`
-    INSERT INTO muster.schema_misfits (environment, company_id, resource)
-    SELECT DISTINCT r.environment, r.company_id, r.resource
-    FROM jsonb_to_recordset(${JSON.stringify(mismatches)}::jsonb) AS m(resource text, path jsonb, kinds jsonb)
-    JOIN record r ON r.resource = m.resource
-    JOIN muster.connections c ON c.environment = r.environment AND c.company_id = r.company_id
-    WHERE m.kinds ? muster.kind_of(CASE jsonb_array_length(m.path) WHEN 1 THEN r.data -> (m.path ->> 0)
-      ELSE r.data -> (m.path ->> 0) -> (m.path ->> 1) END)
-    ORDER BY 1, 2, 3
-    ON CONFLICT (environment, company_id, resource) DO UPDATE SET last_seen_at = now()`;
-}
-
-export async function recordTypeMismatchesOf(
-  tx: Transaction,
-  span: FeedSpan,
-  mismatches: readonly TypeMismatches[],
-): Promise<void> {
-  await tx.$executeRaw`WITH ${recordsOf(span)} ${recordTypeMismatches(mismatches)}`;
-}
-
 /** Every key of these resources, keys with a column first, by position. */
 export async function readKeys(db: Pick<Transaction, 'schemaColumn'>, resources: readonly string[]): Promise<KeyRow[]> {
   const rows = await db.schemaColumn.findMany({
-    where: { resource: { in: [...resources] } },
+    where: { list: { in: [...resources] } },
     omit: { id: true },
-    orderBy: [{ resource: 'asc' }, { position: { sort: 'asc', nulls: 'last' } }, { id: 'asc' }],
+    orderBy: [{ view: 'asc' }, { position: { sort: 'asc', nulls: 'last' } }, { id: 'asc' }],
   });
   return rows.map(keyRow);
 }
 
-function keyRow(row: Omit<SchemaColumn, 'id'>): KeyRow {
-  const counts = { values: Number(row.values), nulls: Number(row.nulls), misfits: Number(row.misfits) };
-  const { type, kinds, twins, twinDue, twinAnswer } = row;
+function keyRow({ list: resource, ...rest }: Omit<SchemaColumn, 'id'>): KeyRow {
+  const counts = { values: Number(rest.values), nulls: Number(rest.nulls), misfits: Number(rest.misfits) };
+  const { type, kinds, twins, twinDue, twinAnswer } = rest;
   return {
-    ...row,
+    ...rest,
+    resource,
     ...counts,
     type: type as ColumnType | null,
     kinds: kinds as Kinds,
@@ -240,17 +152,25 @@ function keyRow(row: Omit<SchemaColumn, 'id'>): KeyRow {
 export async function writeKeys(tx: Transaction, rows: readonly KeyRow[]): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.schema_columns AS c
-      (resource, path, name, type, position, text_position, declared, twins, twin_due, twin_answer, kinds, values, nulls, misfits,
+      (resource, list, path, is_kept_whole, name, type, position, text_position, declared, twins, twin_due, twin_answer, kinds, values, nulls, misfits,
         environment, first_run_id, first_seen_at, last_seen_at)
-    SELECT resource, ARRAY(SELECT jsonb_array_elements_text(path)), name, type, position, "textPosition", declared, twins, "twinDue",
+    SELECT view, resource, ARRAY(SELECT jsonb_array_elements_text(path)), "isKeptWhole", name, type, position, "textPosition", declared, twins, "twinDue",
       "twinAnswer", kinds, values, nulls, misfits, environment, "firstRunId", "firstSeenAt", "lastSeenAt"
-    FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS r(resource text, path jsonb, name text, type text, position int, "textPosition" int,
-      declared text, twins jsonb, "twinDue" text, "twinAnswer" jsonb, kinds jsonb, values bigint, nulls bigint, misfits bigint,
+    FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS r(view text, resource text, path jsonb, "isKeptWhole" boolean, name text, type text, position int,
+      "textPosition" int, declared text, twins jsonb, "twinDue" text, "twinAnswer" jsonb, kinds jsonb, values bigint, nulls bigint, misfits bigint,
       environment text, "firstRunId" uuid, "firstSeenAt" timestamptz, "lastSeenAt" timestamptz)
-    ON CONFLICT (resource, path) DO UPDATE SET name = EXCLUDED.name, type = EXCLUDED.type, position = EXCLUDED.position,
-      text_position = EXCLUDED.text_position, declared = EXCLUDED.declared, twins = EXCLUDED.twins, twin_due = EXCLUDED.twin_due,
-      twin_answer = EXCLUDED.twin_answer, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
+    ON CONFLICT (resource, path) DO UPDATE SET is_kept_whole = EXCLUDED.is_kept_whole, name = EXCLUDED.name, type = EXCLUDED.type,
+      position = EXCLUDED.position, text_position = EXCLUDED.text_position, declared = EXCLUDED.declared, twins = EXCLUDED.twins,
+      twin_due = EXCLUDED.twin_due, twin_answer = EXCLUDED.twin_answer, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
       misfits = EXCLUDED.misfits, first_seen_at = EXCLUDED.first_seen_at, last_seen_at = EXCLUDED.last_seen_at`;
+}
+
+/** Forgets keys without a column. The caller has locked the log. */
+export async function removeKeys(tx: Transaction, keys: readonly Pick<KeyRow, 'view' | 'path'>[]): Promise<void> {
+  if (keys.length === 0) return;
+  await tx.$executeRaw`
+    DELETE FROM muster.schema_columns c USING jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) AS r(view text, path jsonb)
+    WHERE c.resource = r.view AND c.path = ARRAY(SELECT jsonb_array_elements_text(r.path)) AND c.position IS NULL`;
 }
 
 /** Resources, new to the log, whose first records came with these runs. */
@@ -279,37 +199,39 @@ export async function settledSince(tx: Transaction, resources: readonly string[]
 /** A key without a column whose whole first run was counted: waiting tells nothing more. */
 export interface Due {
   readonly resource: string;
+  readonly view: string;
   readonly path: readonly string[];
   /** That run proved its list complete. */
   readonly isWhole: boolean;
 }
 
 /** Keys with values and without a column whose first run has ended and is counted up to its last change. */
-export function findDue(tx: Transaction, { seq }: { seq: bigint }): Promise<Due[]> {
+export function findDue(tx: Transaction, { seq, levels }: { seq: bigint; levels: FlattenLevels }): Promise<Due[]> {
   return tx.$queryRaw<Due[]>`
-    SELECT c.resource, c.path, EXISTS (
-      SELECT FROM muster.walks w WHERE w.run_id = r.id AND w.resource = c.resource AND w.verified) AS "isWhole"
+    SELECT c.list AS resource, c.resource AS view, c.path, EXISTS (
+      SELECT FROM muster.walks w WHERE w.run_id = r.id AND w.resource = c.list AND w.verified) AS "isWhole"
     FROM muster.schema_columns c LEFT JOIN muster.runs r ON r.id = c.first_run_id
-    WHERE ${IS_UNDECIDED}
+    WHERE ${isUndecided(levels)}
       AND (r.id IS NULL OR r.status NOT IN ('queued', 'running') AND NOT EXISTS (
         SELECT FROM muster.change_batches b WHERE b.environment = r.environment AND b.company_id = r.company_id AND b.run_id = r.id
-          AND b.resource = c.resource AND (b.first_seq IS NULL OR b.first_seq > ${seq})))`;
+          AND b.resource = c.list AND (b.first_seq IS NULL OR b.first_seq > ${seq})))`;
 }
 
-/** The columns of one resource, or of all, in the order in which they were added. Throws `invalid_request` for a cursor that no response gave. */
+/** The columns of the views of one resource, or of all, in the order in which they were added. Throws `invalid_request` for a cursor that no response gave. */
 export async function listColumns(
   db: Pick<Database, 'prisma'>,
   { resource, limit, cursor }: { resource?: string | undefined } & PageQuery,
 ): Promise<Page<ColumnRow>> {
   const [after = '', position = '0'] = cursor === undefined ? [] : readCursor(cursor, /^[a-z][a-z0-9_]* \d{1,9}$/).split(' ');
-  const isAsked = resource === undefined ? Prisma.sql`TRUE` : Prisma.sql`resource = ${resource}`;
+  const isAsked = resource === undefined ? Prisma.sql`TRUE` : Prisma.sql`list = ${resource}`;
   const rows = await db.prisma.$queryRaw<Omit<SchemaColumn, 'id'>[]>`
-    SELECT resource, path, name, type, position, text_position AS "textPosition", declared, twins, twin_due AS "twinDue",
-      twin_answer AS "twinAnswer", kinds, values, nulls, misfits, environment, first_run_id AS "firstRunId", first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt"
+    SELECT list, resource AS view, path, is_kept_whole AS "isKeptWhole", name, type, position, text_position AS "textPosition", declared, twins,
+      twin_due AS "twinDue", twin_answer AS "twinAnswer", kinds, values, nulls, misfits, environment, first_run_id AS "firstRunId",
+      first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt"
     FROM muster.schema_columns
     WHERE position IS NOT NULL AND (resource, position) > (${after}, ${Number(position)}::int) AND ${isAsked}
-    ORDER BY resource, position LIMIT ${limit + 1}::int`;
-  return pageOf(rows.map(keyRow).filter(isColumn), limit, (row) => `${row.resource} ${row.position}`);
+    ORDER BY schema_columns.resource, position LIMIT ${limit + 1}::int`;
+  return pageOf(rows.map(keyRow).filter(isColumn), limit, (row) => `${row.view} ${row.position}`);
 }
 
 export function isColumn(row: KeyRow): row is ColumnRow {

@@ -6,6 +6,8 @@ let admin: AdminFixture;
 const seen = new Date('2026-11-24T02:00:00Z');
 const row = (resource: string, position: number, more: object = {}) => ({
   resource,
+  view: resource,
+  isKeptWhole: false,
   path: [`key ${position}`],
   name: `key_${position}`,
   type: 'numeric' as const,

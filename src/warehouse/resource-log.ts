@@ -1,0 +1,246 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import { type ArrayView, MOST_ARRAYS } from '../db/tables/schema-arrays.js';
+import { type ColumnRow, type Due, type KeyRow, type Kind, MOST_KEYS } from '../db/tables/schema-columns.js';
+import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js';
+import { ColumnLog, isInside, type LogView } from './column-log.js';
+import { nameArrayView } from './column-names.js';
+
+/** The state of the log that concerns one resource. */
+interface Known {
+  readonly resource: string;
+  readonly keys: readonly KeyRow[];
+  readonly arrays: readonly ArrayView[];
+  /** Names that no further view may have. */
+  readonly taken: readonly string[];
+  /** The resource's entry in the catalogue; undefined if the catalogue has it no more. */
+  readonly endpoint: Endpoint | undefined;
+}
+
+/** The log of one resource: the keys of its list, and those of the elements of its arrays. */
+export class ResourceLog {
+  readonly #resource: string;
+  readonly #endpoint: Endpoint | undefined;
+  readonly #taken: Set<string>;
+  readonly #logs = new Map<string, ColumnLog>();
+  readonly #arrays: ArrayView[];
+  readonly #newArrays: ArrayView[] = [];
+  readonly #removedArrays: string[] = [];
+  #leftOut = false;
+
+  constructor({ resource, keys, arrays, taken, endpoint }: Known) {
+    this.#resource = resource;
+    this.#endpoint = endpoint;
+    this.#taken = new Set(taken);
+    this.#arrays = [...arrays];
+    const views: readonly LogView[] = [
+      { resource, view: resource, arrays: [] },
+      ...arrays.map((array) => ({ resource, view: array.view, arrays: pathsOf(array) })),
+    ];
+    for (const view of views)
+      this.#logs.set(
+        view.view,
+        new ColumnLog(
+          view,
+          keys.filter((row) => row.view === view.view),
+          endpoint,
+        ),
+      );
+  }
+
+  /** Whether no key is known. */
+  get isEmpty(): boolean {
+    return this.#size === 0;
+  }
+
+  /** Starts counting again; decisions stay. */
+  forgetCounts(): void {
+    for (const log of this.#logs.values()) log.forgetCounts();
+  }
+
+  /** Outer keys first: the elements in a map have no view. */
+  count(sightings: readonly Sighting[]): void {
+    const inList = sightings.filter(({ arrayPath }) => arrayPath === null);
+    this.#countIn(this.#resource, inList);
+    const inArrays = sightings.filter(({ arrayPath, innerPath }) => arrayPath !== null && innerPath === null);
+    const counted = this.#countElements(this.#resource, inList, inArrays, null);
+    const inner = sightings.filter(({ innerPath }) => innerPath !== null);
+    for (const [{ view, path }, seen] of counted)
+      this.#countElements(
+        view,
+        seen,
+        inner.filter(({ arrayPath }) => isSame(arrayPath!, path)),
+        path,
+      );
+    this.#removeEmptyArrays();
+  }
+
+  /** Gives columns to keys with enough values. */
+  decide(due: readonly Pick<Due, 'view' | 'path' | 'isWhole'>[]): void {
+    for (const [view, log] of this.#logs) log.decide(due.filter((key) => key.view === view));
+  }
+
+  /** Gives columns to all keys with values. */
+  decideAll(): void {
+    for (const log of this.#logs.values()) log.decide(log.inside([]).map(({ path }) => ({ path, isWhole: true })));
+  }
+
+  /** The rows to write. */
+  get changed(): KeyRow[] {
+    return this.#collect((log) => log.changed);
+  }
+
+  /** Keys that left the log. */
+  get removed(): KeyRow[] {
+    return this.#collect((log) => log.removed);
+  }
+
+  get newArrays(): readonly ArrayView[] {
+    return this.#newArrays.filter(({ view }) => !this.#removedArrays.includes(view));
+  }
+
+  /** Views of arrays that left the log. */
+  get removedArrays(): readonly string[] {
+    return this.#removedArrays;
+  }
+
+  /** Columns that were added. */
+  get added(): ColumnRow[] {
+    return this.#collect((log) => log.added);
+  }
+
+  /** Names of existing columns with their first value of another type. */
+  get mismatching(): string[] {
+    return this.#collect((log) => log.mismatching);
+  }
+
+  /** A number that grows with each added column. */
+  get lastPosition(): number {
+    return this.#collect((log) => [log.lastPosition]).reduce((sum, position) => sum + position, 0);
+  }
+
+  /** Whether there was no room for a key, or for the view of an array. */
+  get hasLeftOut(): boolean {
+    return this.#leftOut || [...this.#logs.values()].some((log) => log.hasLeftOut);
+  }
+
+  /** Counts of values of another type that deserve an issue. */
+  get mismatches(): TypeMismatches[] {
+    return this.#collect((log) => log.mismatches);
+  }
+
+  #collect<T>(each: (log: ColumnLog) => readonly T[]): T[] {
+    return [...this.#logs.values()].flatMap(each);
+  }
+
+  #countIn(view: string, sightings: readonly Sighting[]): void {
+    this.#logs.get(view)!.count(sightings, () => this.#size < MOST_KEYS);
+  }
+
+  get #size(): number {
+    return this.#collect((log) => [log.size]).reduce((sum, size) => sum + size, 0);
+  }
+
+  /**
+   * Counts the elements of the arrays that are in a view's records, or elements. An object in place of such an array counts as one element: `around` has what
+   * was sighted in the view itself. Returns what was counted, by array.
+   */
+  #countElements(
+    view: string,
+    around: readonly Sighting[],
+    elements: readonly Sighting[],
+    outer: readonly string[] | null,
+  ): (readonly [ArrayView, readonly Sighting[]])[] {
+    const log = this.#logs.get(view)!;
+    const isOurs = (array: ArrayView) =>
+      outer === null ? array.innerPath === null : array.innerPath !== null && isSame(array.path, outer);
+    const before = this.#arrays.filter(isOurs).map((array) => {
+      const path = array.innerPath ?? array.path;
+      return { array, objects: around.filter((seen) => isInside(seen.path, path) && log.has(seen.path)) };
+    });
+    const added = this.#addArrays(view, log, elements, outer).map((array) => ({
+      array,
+      objects: log.inside(array.innerPath ?? array.path).flatMap(sightingsOf),
+    }));
+    return [...before, ...added].map(({ array, objects }) => {
+      const path = array.innerPath ?? array.path;
+      const seen = [
+        ...elements.filter((each) => isSame(outer === null ? each.arrayPath! : each.innerPath!, path)),
+        ...objects.map((each) => ({ ...each, path: each.path.slice(path.length), siblings: 0 })),
+      ];
+      if (seen.length > 0) this.#countIn(array.view, seen);
+      return [array, seen] as const;
+    });
+  }
+
+  /** Names the views of arrays that were not known. The order depends only on the records. */
+  #addArrays(view: string, log: ColumnLog, elements: readonly Sighting[], outer: readonly string[] | null): ArrayView[] {
+    const first = new Map<string, { path: readonly string[]; at: number }>();
+    for (const seen of elements) {
+      const path = outer === null ? seen.arrayPath! : seen.innerPath!;
+      const key = JSON.stringify(path);
+      const at = Math.min(first.get(key)?.at ?? Infinity, seen.firstSeenAt.getTime());
+      if (seen.view === null && !log.isInKeptWhole(path)) first.set(key, { path, at });
+    }
+    const inOrder = [...first].toSorted(([a, { at }], [b, other]) => at - other.at || (a < b ? -1 : 1));
+    return inOrder.flatMap(([, { path }]) => {
+      if (this.#arrays.length >= MOST_ARRAYS) {
+        this.#leftOut = true;
+        return [];
+      }
+      const array: ArrayView = {
+        view: nameArrayView(view, path, this.#taken),
+        resource: this.#resource,
+        path: outer ?? path,
+        innerPath: outer === null ? null : path,
+      };
+      this.#taken.add(array.view);
+      this.#arrays.push(array);
+      this.#newArrays.push(array);
+      this.#logs.set(
+        array.view,
+        new ColumnLog({ resource: this.#resource, view: array.view, arrays: pathsOf(array) }, [], this.#endpoint),
+      );
+      return [array];
+    });
+  }
+
+  /** An array that is in a map, as is known now, leaves the log if its view has no column. */
+  #removeEmptyArrays(): void {
+    for (const { view, path, innerPath } of this.#arrays) {
+      const outer = innerPath && this.#arrays.find((each) => each.innerPath === null && isSame(each.path, path));
+      const inMap =
+        this.#logs.get(this.#resource)!.isInKeptWhole(path) ||
+        (outer && innerPath && this.#logs.get(outer.view)!.isInKeptWhole(innerPath));
+      const log = this.#logs.get(view)!;
+      if (!inMap || log.hasColumns) continue;
+      log.clear();
+      this.#removedArrays.push(view);
+    }
+  }
+}
+
+function pathsOf({ path, innerPath }: ArrayView): readonly (readonly string[])[] {
+  return innerPath === null ? [path] : [path, innerPath];
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((key, n) => b[n] === key);
+}
+
+/** What a key's counts say of it, as if it had been sighted. */
+function sightingsOf(row: KeyRow): Sighting[] {
+  const { resource, view, path, environment, firstRunId: runId, firstSeenAt, lastSeenAt } = row;
+  const place = {
+    resource,
+    arrayPath: null,
+    innerPath: null,
+    view,
+    path,
+    siblings: 0,
+    environment,
+    runId,
+    firstSeenAt,
+    lastSeenAt,
+  };
+  return Object.entries(row.kinds).map(([kind, count]) => ({ ...place, kind: kind as Kind, count }));
+}
