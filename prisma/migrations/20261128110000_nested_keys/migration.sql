@@ -41,5 +41,5 @@ END $do$;
 
 CREATE OR REPLACE VIEW "warehouse"."columns" AS
 SELECT "list" AS "resource", "name" AS "column", "path", "type", "position", "text_position" IS NOT NULL AS "has_text", "first_seen_at", "last_seen_at",
-       "values", "nulls", "misfits", "resource" AS "view"
+       "values", "nulls", "misfits", "declared", "resource" AS "view"
 FROM "muster"."schema_columns" WHERE "position" IS NOT NULL;
