@@ -167,7 +167,7 @@ describe.each(ROLES)('a %s', (role) => {
       return done;
     });
     // Otherwise nothing has been tried.
-    if (role !== 'stranger') expect(answered).toBeGreaterThan(10);
+    if (role !== 'stranger') expect(answered).toBeGreaterThan(5);
   });
 
   test('neither ends nor sees what the owner does', async () => {
