@@ -134,6 +134,10 @@ export const HOLDERS: readonly Holder[] = [
     byCompany: 'It tells that the company was removed, and by whom.',
     byAge: (db, { auditDays }, limit) => removeOldAuditEntries(db, { days: auditDays, limit }),
   },
+  {
+    tables: ['purges'],
+    byCompany: 'It says since when the past of the removed lists is not answered, until retention has removed that past.',
+  },
   { tables: ['notifications'], byCompany: 'Events are history. Their delivery removes them by age.' },
   { tables: ['marks'], byCompany: 'A forgotten person stays forgotten when the company comes back.' },
   { tables: ['run_requests'], byCompany: 'A request whose company is gone makes no run, and is deleted then.' },

@@ -7,6 +7,7 @@ import { eraseChanges, findChangedIds, publishErasure } from '../db/tables/chang
 import { isOf } from '../db/tables/connections.js';
 import { appendToFeed } from '../db/tables/feed-append.js';
 import { type ListKey, subtractRecords } from '../db/tables/lists.js';
+import { recordPurge } from '../db/tables/purges.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { assignments } from '../mirror/mirror-columns.js';
 import { tableOf } from '../mirror/mirror-table.js';
@@ -55,6 +56,7 @@ export async function eraseCompany(tx: Transaction, company: CompanyKey): Promis
     if (isList) await eraseList(tx, { ...company, resource }, table);
     else await tx.$executeRaw`DELETE FROM ${table} WHERE ${isOf(company)}`;
   }
+  await recordPurge(tx, company, 'removal');
 }
 
 /** Each piece of the rows goes together with its own batch of the feed. */
@@ -75,8 +77,8 @@ async function eraseList(tx: Transaction, list: ListKey, table: Prisma.Sql): Pro
 const ROWS_AT_ONCE = 500;
 
 /**
- * Redacts the rows of a list, deleted ones included, and takes the data out of their changes. Readers of the feed learn of each living row that has
- * changed by an update. Returns how many rows have changed.
+ * Redacts the rows of a list, deleted ones included, and takes the data out of their changes. Each living row gets an update, even one that the rules leave
+ * as it is: its changes so far have no data any more. Returns how many rows have changed.
  */
 export async function redactRows(tx: Transaction, list: ListKey, rules: Privacy): Promise<number> {
   const { environment, companyId } = list;
@@ -88,20 +90,22 @@ export async function redactRows(tx: Transaction, list: ListKey, rules: Privacy)
     const redacted = rows.map(({ id, text }) => ({ id, before: text, text: redactRecord(text, rules) }));
     const others = redacted.filter(({ before, text }) => before !== text);
     if (others.length > 0) {
-      // Readers of the feed have heard of the end of deleted rows: those have no more changes.
       await tx.$executeRaw`
-        WITH written AS (
-          UPDATE ${tableOf(list)} t SET data = n.text::jsonb, ${Prisma.raw(assignments('redact'))}
-          FROM unnest(${others.map(({ id }) => id)}::text[], ${others.map(({ text }) => text)}::text[]) AS n(id, text)
-          WHERE t.environment = ${environment} AND t.company_id = ${companyId}::uuid AND t.id = n.id COLLATE "C"
-          RETURNING t.id, t.data, t.deleted_at IS NULL AS is_living
-        ), changed AS (
-          SELECT id, data FROM written WHERE is_living
-        ), ${appendToFeed(list, { op: 'update' })}
-        SELECT`;
+        UPDATE ${tableOf(list)} t SET data = n.text::jsonb, ${Prisma.raw(assignments('redact'))}
+        FROM unnest(${others.map(({ id }) => id)}::text[], ${others.map(({ text }) => text)}::text[]) AS n(id, text)
+        WHERE t.environment = ${environment} AND t.company_id = ${companyId}::uuid AND t.id = n.id COLLATE "C"`;
     }
+    // Readers of the feed have heard of the end of deleted rows: those have no more changes.
+    await tx.$executeRaw`
+      WITH changed AS (
+        SELECT t.id, t.data FROM ${tableOf(list)} t
+        WHERE ${isOf(list)} AND t.id = ANY(${rows.map(({ id }) => id)}::text[]) AND t.deleted_at IS NULL
+      ), ${appendToFeed(list, { op: 'update' })}
+      SELECT`;
     changed += others.length;
-    if (rows.length < ROWS_AT_ONCE) return changed;
+    if (rows.length < ROWS_AT_ONCE) break;
     after = rows.at(-1)!.id;
   }
+  await recordPurge(tx, list, 'rules');
+  return changed;
 }

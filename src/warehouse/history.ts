@@ -2,7 +2,7 @@ import { mirrorTable } from '../mirror/mirror-table.js';
 
 /**
  * A query of the versions of a resource's records, out of the change feed: `environment, company_id, id, data`, how long each was valid
- * (`_valid_from` up to and without `_valid_to`), `_is_current`, `_op` and `_seq`, the change's number.
+ * (`_valid_from` up to and without `_valid_to`), `_is_current`, `_op`, `_seq`, the change's number, and `_next_seq`, that of the change that ended it.
  *
  * Changes of a record are ordered by their numbers, which follow the list's commits. Their times are the beginnings of transactions, and may be in
  * another order where a transaction waited: a version never begins before an earlier one. A deletion is a version of no duration. Conditions on the
@@ -15,13 +15,12 @@ export function versionsQuery(resource: string): string {
   const table = mirrorTable(resource);
   return `
 SELECT environment, company_id, id,
-  CASE WHEN start IS NULL THEN data ELSE convert_from(substr(texts, start - texts_from + 1, length), 'UTF8')::jsonb END AS data,
-  valid_from AS _valid_from,
+  d.data, valid_from AS _valid_from,
   CASE WHEN op = 'delete' THEN valid_from WHEN next_at IS NOT NULL THEN greatest(valid_from, next_at) END AS _valid_to,
-  op <> 'delete' AND next_at IS NULL AS _is_current, op AS _op, seq AS _seq
+  op <> 'delete' AND next_at IS NULL AS _is_current, op AS _op, seq AS _seq, next_seq AS _next_seq
 FROM (
   SELECT c.*, max(changed_at) OVER record AS valid_from, row_number() OVER record AS n,
-    lead(CASE WHEN seq IS NOT NULL THEN changed_at END) OVER record AS next_at
+    lead(CASE WHEN seq IS NOT NULL THEN changed_at END) OVER record AS next_at, lead(seq) OVER record AS next_seq
   FROM (
     SELECT b.environment, b.company_id, r.record_id COLLATE "C" AS id, b.first_seq + r.position AS seq, r.op, b.changed_at,
       r.data, NULL::bytea AS texts, NULL::integer AS texts_from, NULL::integer AS start, NULL::integer AS length
@@ -40,6 +39,9 @@ FROM (
   ) c
   WINDOW record AS (PARTITION BY environment, company_id, id ORDER BY seq NULLS LAST)
 ) v
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN start IS NULL THEN v.data ELSE convert_from(substr(texts, start - texts_from + 1, length), 'UTF8')::jsonb END AS data OFFSET 0
+) d
 WHERE seq IS NOT NULL OR n = 1`;
 }
 
@@ -53,16 +55,30 @@ export function historyView(resource: string): string {
   return typedView(`${resource}_history`);
 }
 
-/** The quoted name of the function that answers as of an instant, with its parameter. */
-export function asOfFunction(resource: string): string {
-  return `${typedView(`${resource}_as_of`)}(timestamptz)`;
+/**
+ * The functions that answer as of an instant and as of a number: the quoted name of each with its parameter, and the text that makes it. They return
+ * the versions that were valid then, or fail where these are not all known.
+ */
+export function asOfFunctions(resource: string): readonly { readonly signature: string; readonly text: string }[] {
+  return [
+    functionOf(resource, {
+      signature: `${typedView(`${resource}_as_of`)}(timestamptz)`,
+      condition: `v._valid_from <= $1 AND (v._valid_to > $1 OR v._valid_to IS NULL) AND warehouse.require_kept('${resource}', $1)`,
+    }),
+    functionOf(resource, {
+      signature: `${typedView(`${resource}_as_of_seq`)}(bigint)`,
+      condition: `v._op <> 'delete' AND (v._seq <= $1 OR v._seq IS NULL) AND (v._next_seq > $1 OR v._next_seq IS NULL)
+    AND warehouse.require_kept_seq('${resource}', $1)`,
+    }),
+  ];
 }
 
-/** The text that makes that function. It returns the versions that were valid then, or fails where these are not known any more. */
-export function asOfText(resource: string): string {
-  return `
-CREATE OR REPLACE FUNCTION ${asOfFunction(resource)} RETURNS SETOF ${historyView(resource)} LANGUAGE sql STABLE AS $$
-  SELECT v.* FROM ${historyView(resource)} v
-  WHERE v._valid_from <= $1 AND (v._valid_to > $1 OR v._valid_to IS NULL) AND warehouse.require_kept('${resource}', $1)
+function functionOf(resource: string, { signature, condition }: { readonly signature: string; readonly condition: string }) {
+  const view = historyView(resource);
+  const text = `
+CREATE OR REPLACE FUNCTION ${signature} RETURNS SETOF ${view} LANGUAGE sql STABLE AS $$
+  SELECT v.* FROM ${view} v
+  WHERE ${condition}
 $$`;
+  return { signature, text };
 }

@@ -2,7 +2,8 @@ import pg from 'pg';
 import type { ArrayView } from '../db/tables/schema-arrays.js';
 import { SHOWN_COLUMNS } from '../mirror/mirror-columns.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
-import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';
+import { changesQuery, changesView } from './changes-view.js';
+import { asOfFunctions, historyView, typedView, versionsQuery } from './history.js';
 import { jsonAt } from './view-text.js';
 
 /** A view with the columns of the log, of records or of elements in them, and what it shows besides them. */
@@ -39,13 +40,13 @@ const LIVING_COLUMNS = {
   ...Object.fromEntries(SHOWN_COLUMNS.map((name) => [`_${name}`, `t.${name}`])),
   _verified_at: 'l.last_verified_at',
 };
-const VERSION_COLUMNS = keyOf('_valid_from', '_valid_to', '_is_current', '_op', '_seq');
+const VERSION_COLUMNS = keyOf('_valid_from', '_valid_to', '_is_current', '_op', '_seq', '_next_seq');
 
 function keyOf(...names: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(names.map((name) => [name, `t.${name}`]));
 }
 
-/** The views of a resource: the living records, and every version of each. */
+/** The views of a resource: the living records, every version of each, and the changes. */
 export function viewsOf(resource: string): readonly RecordView[] {
   const living = `${mirrorTable(resource)} t
     LEFT JOIN muster.lists l ON l.environment = t.environment AND l.company_id = t.company_id AND l.resource = ${pg.escapeLiteral(resource)}
@@ -66,7 +67,16 @@ export function viewsOf(resource: string): readonly RecordView[] {
       comment: `Every version of each record of the list ${resource}, from the change feed`,
       trailing: VERSION_COLUMNS,
       from: `(${versionsQuery(resource)}) t`,
-      functions: [{ signature: asOfFunction(resource), text: asOfText(resource) }],
+      functions: asOfFunctions(resource),
+    },
+    {
+      ...list,
+      name: changesView(resource),
+      comment: `The changes of the list ${resource}, in the order of their numbers`,
+      leading: { ...keyOf('_seq', '_op', '_changed_at'), ...KEY },
+      trailing: {},
+      from: `(${changesQuery(resource)}) t`,
+      functions: [],
     },
   ];
 }

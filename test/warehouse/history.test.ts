@@ -209,7 +209,7 @@ test('history has the columns of the typed view, in any order in which they are 
     { resource },
   );
   const fixed = ['environment', 'company_id', 'id'];
-  const validity = ['_valid_from', '_valid_to', '_is_current', '_op', '_seq', '_rest'];
+  const validity = ['_valid_from', '_valid_to', '_is_current', '_op', '_seq', '_next_seq', '_rest'];
   expect(await columnsOf(database.db, 'departments_history')).toEqual([...fixed, 'id_2', 'name', ...validity, 'size']);
   const { rows } = await database.db.pool.query(
     `SELECT 'now' AS at, name, size FROM warehouse.departments_as_of(now()) WHERE id = '7'

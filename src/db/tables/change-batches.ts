@@ -11,6 +11,7 @@ import { inPieces, PIECE_ROWS } from '../statements/in-pieces.js';
 import { FIRST_WAITING_BARRIER, numberBarriers, removeOldBarriers } from './barriers.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
+import { removeVoidPurges } from './purges.js';
 
 /** The first and the last number that the feed has, in one snapshot. Bigints in decimal; `newest` is below `oldest` where the feed is empty. */
 export async function feedSpan(client: Pick<pg.ClientBase, 'query'>): Promise<{ oldest: string; newest: string }> {
@@ -140,5 +141,6 @@ export async function removeOldChanges(db: Database, days: number): Promise<void
       )
       DELETE FROM muster.change_batches b USING locked WHERE b.id = locked.id`;
   }
+  await removeVoidPurges(db);
   while ((await removeOldBarriers(db, { days, limit: BARRIERS_AT_ONCE, which: 'all' })) === BARRIERS_AT_ONCE);
 }
