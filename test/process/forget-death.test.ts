@@ -97,7 +97,11 @@ test.each([
   expect(await forget(companyId, uid)).toMatchObject({ status: 200, body: { erased: at === EARLY ? 1 : 0 } });
   deployment.sandbox.faults.clear();
   if (signal === 'SIGSTOP') worker.kill('SIGCONT');
-  else worker = await deployment.startWorker();
+  else {
+    await worker.exit;
+    await deployment.ageHeartbeats();
+    worker = await deployment.startWorker();
+  }
   const run = await deployment.runEnd(companyId);
   expect(run).toMatchObject({ status: 'succeeded', walks: [{ verified: true, received: EMPLOYEES, deleted: 0 }] });
   expect(await rows(companyId)).toHaveLength(EMPLOYEES - 1);
