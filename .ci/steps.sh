@@ -96,8 +96,8 @@ step() {
   return "$code"
 }
 
-# begin <name> <command...>: starts the command of a step that waits for a download, beside the steps that follow. Its output is kept until
-# `await <name>`.
+# begin <name> <command...>: starts the command of a step that waits for a download. The steps that follow run concurrently, and its output is kept
+# until `await <name>`.
 begin() {
   local name=$1
   shift

@@ -43,7 +43,7 @@ export class BackupRoom {
     this.#installation = undefined;
   }
 
-  /** The backup. */
+  /** Where its backup is. */
   fileOf({ deployment }: Installation): string {
     return join(deployment.home, 'muster.dump');
   }

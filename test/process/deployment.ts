@@ -132,8 +132,8 @@ export class Deployment {
   }
 
   /**
-   * As if the last heartbeat of each worker had been a minute ago: another one goes on with its runs, and it counts as gone. A worker that lives
-   * makes this undone with its next heartbeat, so that all of them have to be dead or frozen.
+   * Sets the last heartbeat of each worker a minute back: the worker counts as gone, and another one goes on with its runs. Every worker must be
+   * dead or frozen, since the next heartbeat of one that lives undoes this.
    */
   async ageHeartbeats(): Promise<void> {
     const { pool } = this.database.db;

@@ -47,7 +47,7 @@ test('a webhook that answers 500 is an issue, until it takes what is sent again'
   deployment.sandbox.revoke(companyId);
   expect(await watched.sync()).toBe('failed');
   for (let n = 0; n < 2; n += 1) expect((await watched.command('notifications', 'test')).code).toBe(0);
-  // As if it had failed a minute earlier.
+  // The issue opens once the webhook has failed for half a minute.
   await waitFor(async () => {
     const { rowCount } = await deployment.database.db.pool.query(
       `UPDATE muster.webhook SET failing_since = failing_since - interval '1 minute' WHERE failing_since IS NOT NULL`,

@@ -171,7 +171,7 @@ test('a worker that is killed half way leaves nothing under the final name, and 
     workers = workers.filter((worker) => worker !== victim);
     expect(readdirSync(join(folder, 'test/departments'))).toEqual([part]);
   });
-  // As if the claim of the killed worker had lapsed.
+  // This ends the claim of the killed worker.
   await query(`UPDATE muster.night_exports SET next_attempt_at = now()`);
   await allWritten();
   checkFiles(deployment.sandbox.companies.map(({ companyId }) => companyId));
