@@ -10,6 +10,8 @@ const OWN_NAMES = new Set([
   'feed',
   'as_of_limits',
   'require_kept',
+  'require_kept_seq',
+  'refuse_past',
 ]);
 
 /** Views and functions of a list `x`: `x_history` and so on. */

@@ -26,6 +26,7 @@ const FIXED_COLUMNS: Readonly<Record<string, string>> = {
   _is_current: 'Whether the version is the current one',
   _op: 'What made the version: insert, update, delete or restore',
   _seq: 'The number of the change',
+  _next_seq: 'The number of the change that ended the version; null for the newest one',
   _idx: 'The place of the element in its array, from 0',
   _idx_2: 'The place of the inner element in the inner array, from 0',
   _rest: 'Members without a column; null where there are none',
