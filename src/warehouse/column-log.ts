@@ -44,18 +44,13 @@ export class ColumnLog {
     for (const [key, row] of this.#rows) this.#put(key, { ...row, kinds: {}, values: 0, nulls: 0, misfits: 0 });
   }
 
-  /** Counts, and recognizes maps: their members leave the log, except those with a column. `hasRoom`: whether the log takes another key. */
-  count(sightings: readonly Sighting[], hasRoom: () => boolean): void {
+  /** Counts, and recognizes maps: their members leave the log, except those with a column. */
+  count(sightings: readonly Sighting[]): void {
     // The order depends only on the records, so names do not depend on how a statement was executed.
     const inOrder = sightings.map((seen) => ({ key: keyOf(seen.path), seen })).toSorted(byFirstSight);
     for (const { key, seen } of inOrder) {
       const { kind, count, firstSeenAt, lastSeenAt } = seen;
-      const known = this.#rows.get(key);
-      if (!known && !hasRoom()) {
-        this.#leftOut = true;
-        continue;
-      }
-      const row = known ?? newKey(this.#of, seen);
+      const row = this.#rows.get(key) ?? newKey(this.#of, seen);
       const kinds = { ...row.kinds, [kind]: (row.kinds[kind] ?? 0) + count };
       this.#put(key, {
         ...row,

@@ -58,7 +58,9 @@ export class ResourceLog {
   }
 
   /** Outer keys first: the elements in a map have no view. */
-  count(sightings: readonly Sighting[]): void {
+  count(all: readonly Sighting[]): void {
+    const room = MOST_KEYS - this.#size;
+    const [sightings, others] = partition(all, ({ isKnown, rank }) => isKnown || rank <= room);
     const inList = sightings.filter(({ arrayPath }) => arrayPath === null);
     this.#countIn(this.#resource, inList);
     const inArrays = sightings.filter(({ arrayPath, innerPath }) => arrayPath !== null && innerPath === null);
@@ -72,6 +74,7 @@ export class ResourceLog {
         path,
       );
     this.#removeEmptyArrays();
+    this.#leftOut ||= others.some((seen) => !this.#isInMap(seen));
   }
 
   /** Gives columns to keys with enough values. */
@@ -133,7 +136,7 @@ export class ResourceLog {
   }
 
   #countIn(view: string, sightings: readonly Sighting[]): void {
-    this.#logs.get(view)!.count(sightings, () => this.#size < MOST_KEYS);
+    this.#logs.get(view)!.count(sightings);
   }
 
   get #size(): number {
@@ -159,7 +162,7 @@ export class ResourceLog {
     });
     const added = this.#addArrays(view, log, elements, outer).map((array) => ({
       array,
-      objects: log.inside(array.innerPath ?? array.path).flatMap(sightingsOf),
+      objects: this.#size < MOST_KEYS ? log.inside(array.innerPath ?? array.path).flatMap(sightingsOf) : [],
     }));
     return [...before, ...added].map(({ array, objects }) => {
       const path = array.innerPath ?? array.path;
@@ -207,16 +210,36 @@ export class ResourceLog {
   /** An array that is in a map, as is known now, leaves the log if its view has no column. */
   #removeEmptyArrays(): void {
     for (const { view, path, innerPath } of this.#arrays) {
-      const outer = innerPath && this.#arrays.find((each) => each.innerPath === null && isSame(each.path, path));
-      const inMap =
-        this.#logs.get(this.#resource)!.isInKeptWhole(path) ||
-        (outer && innerPath && this.#logs.get(outer.view)!.isInKeptWhole(innerPath));
       const log = this.#logs.get(view)!;
-      if (!inMap || log.hasColumns) continue;
+      if (log.hasColumns || !this.#isInMap({ arrayPath: path, innerPath, path: [] })) continue;
       log.clear();
       this.#removedArrays.push(view);
     }
   }
+
+  /** Whether an object around the key, or around the array with it, is kept whole. */
+  #isInMap({ arrayPath, innerPath, path }: Pick<Sighting, 'arrayPath' | 'innerPath' | 'path'>): boolean {
+    const [list, outer, inner] = [
+      this.#logs.get(this.#resource)!,
+      arrayPath && this.#viewOf(arrayPath, null),
+      arrayPath && innerPath && this.#viewOf(arrayPath, innerPath),
+    ];
+    if (arrayPath === null) return list.isInKeptWhole(path);
+    if (list.isInKeptWhole(arrayPath) || outer?.isInKeptWhole(innerPath ?? path)) return true;
+    return inner?.isInKeptWhole(path) ?? false;
+  }
+
+  #viewOf(path: readonly string[], innerPath: readonly string[] | null): ColumnLog | undefined {
+    const isIt = (array: ArrayView) =>
+      isSame(array.path, path) &&
+      (innerPath === null ? array.innerPath === null : array.innerPath !== null && isSame(array.innerPath, innerPath));
+    const array = this.#arrays.find(isIt);
+    return array && this.#logs.get(array.view);
+  }
+}
+
+function partition<T>(all: readonly T[], isFirst: (each: T) => boolean): readonly [T[], T[]] {
+  return [all.filter(isFirst), all.filter((each) => !isFirst(each))];
 }
 
 function pathsOf({ path, innerPath }: ArrayView): readonly (readonly string[])[] {
@@ -230,17 +253,7 @@ function isSame(a: readonly string[], b: readonly string[]): boolean {
 /** What a key's counts say of it, as if it had been sighted. */
 function sightingsOf(row: KeyRow): Sighting[] {
   const { resource, view, path, environment, firstRunId: runId, firstSeenAt, lastSeenAt } = row;
-  const place = {
-    resource,
-    arrayPath: null,
-    innerPath: null,
-    view,
-    path,
-    siblings: 0,
-    environment,
-    runId,
-    firstSeenAt,
-    lastSeenAt,
-  };
-  return Object.entries(row.kinds).map(([kind, count]) => ({ ...place, kind: kind as Kind, count }));
+  const place = { resource, arrayPath: null, innerPath: null, view, path, environment, runId, firstSeenAt, lastSeenAt };
+  const counted = { isKnown: true, rank: 0, siblings: 0 };
+  return Object.entries(row.kinds).map(([kind, count]) => ({ ...place, ...counted, kind: kind as Kind, count }));
 }

@@ -16,7 +16,10 @@ export interface Sighting {
   readonly path: readonly string[];
   readonly kind: Kind;
   readonly count: number;
-  /** How many keys that the log lacks are in the same object; at most the limits let some of them be sighted. */
+  readonly isKnown: boolean;
+  /** The place of the key among the known ones, or among those that the log lacks: the log takes the first of these. */
+  readonly rank: number;
+  /** How many keys that the log lacks are in the same object, sighted or not. */
   readonly siblings: number;
   readonly environment: string;
   readonly runId: string | null;
@@ -76,13 +79,13 @@ export function sightingsIn(levels: FlattenLevels): Prisma.Sql {
   const isLate = Prisma.sql`nth > ${KEYS_AT_FIRST}::int`;
   return Prisma.sql`
   SELECT * FROM (
-    SELECT resource, array_path AS "arrayPath", inner_path AS "innerPath", view, path, kind, count, "firstSeenAt", "lastSeenAt", environment, "runId", is_known,
+    SELECT resource, array_path AS "arrayPath", inner_path AS "innerPath", view, path, kind, count, "firstSeenAt", "lastSeenAt", environment, "runId", is_known AS "isKnown",
       COALESCE(max(nth) FILTER (WHERE NOT is_known) OVER object, 0) AS siblings,
       dense_rank() OVER (PARTITION BY resource, is_known
-        ORDER BY ${isLate}, CASE WHEN ${isLate} THEN cardinality(path) END, "firstSeenAt", array_path, inner_path, path) AS n
+        ORDER BY ${isLate}, CASE WHEN ${isLate} THEN cardinality(path) END, first, array_path, inner_path, path)::int AS rank
     FROM (
-      SELECT *, dense_rank() OVER (
-        PARTITION BY resource, array_path, inner_path, trim_array(path, 1), is_known ORDER BY path)::int AS nth
+      SELECT *, min("firstSeenAt") OVER (PARTITION BY resource, array_path, inner_path, path) AS first,
+        dense_rank() OVER (PARTITION BY resource, array_path, inner_path, trim_array(path, 1), is_known ORDER BY path)::int AS nth
       FROM (
         SELECT m.*, place.view, EXISTS (SELECT FROM muster.schema_columns c WHERE c.resource = place.view AND c.path = m.path) AS is_known
         FROM (
@@ -93,7 +96,7 @@ export function sightingsIn(levels: FlattenLevels): Prisma.Sql {
         CROSS JOIN LATERAL (SELECT CASE WHEN m.array_path IS NULL THEN m.resource ELSE a.view END AS view) place
       ) known WHERE is_known OR cardinality(path) <= ${flattened} + 1
     ) placed WINDOW object AS (PARTITION BY resource, array_path, inner_path, trim_array(path, 1))
-  ) seen WHERE is_known OR n <= ${MOST_KEYS + 1}::int`;
+  ) seen WHERE "isKnown" OR rank <= ${MOST_KEYS + 1}::int`;
 }
 
 /** SQL: the members of records, of the objects in them, and of the elements of arrays. */
