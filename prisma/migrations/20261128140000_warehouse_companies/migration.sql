@@ -59,7 +59,7 @@ DO $do$ DECLARE "found" RECORD; BEGIN
       ('as_of_limits', NULL, 'The lists whose past is not all kept.'),
       ('as_of_limits', 'answered_from', 'The first instant for which the as_of function of the list answers.'),
       ('as_of_limits', 'answered_from_seq', 'The first number of the feed for which the as_of_seq function of the list answers.'),
-      ('as_of_limits', 'cause', 'Why the past before is not answered: retention, removal or privacy.'),
+      ('as_of_limits', 'cause', 'Why the past before is not answered: retention, removal or rules (privacy).'),
       ('columns', NULL, 'The columns of the typed views, one row for each key of the records that has a column.'),
       ('columns', 'column', 'The column''s name. It never changes.'),
       ('columns', 'path', 'The key in the record, and the keys inside it.'),
