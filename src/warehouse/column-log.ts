@@ -1,8 +1,19 @@
+import { typeOfDeclared } from '../catalogue/declared-columns.js';
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { type ColumnRow, type Due, isColumn, type KeyRow, type Kind, MOST_COLUMNS } from '../db/tables/schema-columns.js';
+import {
+  type ColumnRow,
+  type ColumnType,
+  type Due,
+  isColumn,
+  type KeyRow,
+  type Kind,
+  MOST_COLUMNS,
+  MOST_TWINS,
+  type TwinAnswer,
+} from '../db/tables/schema-columns.js';
 import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js';
-import { nameColumn } from './column-names.js';
-import { decideType, mismatchesOf } from './column-types.js';
+import { nameColumn, nameTwin } from './column-names.js';
+import { decideType, mismatchesOf, twinCandidates } from './column-types.js';
 import { findMaps } from './maps.js';
 
 /** A view of a resource whose columns are logged. */
@@ -17,14 +28,17 @@ export interface LogView {
 export class ColumnLog {
   readonly #of: LogView;
   readonly #flatten: number;
+  /** Declared types, by the dot path of the key in the record. */
+  readonly #declared: ReadonlyMap<string, string>;
   readonly #rows: Map<string, KeyRow>;
   readonly #changed = new Set<string>();
   readonly #added: string[] = [];
   readonly #mismatching: string[] = [];
   /** Counts made by this instance, by key. */
   readonly #found = new Map<string, Set<Kind>>();
-  /** Names of the columns, and the position of the last one. */
+  /** Names of the columns and their twins, how many columns there are, and the position of the last one. */
   readonly #names: string[];
+  #columns: number;
   #lastPosition: number;
   #leftOut = false;
   readonly #removed: KeyRow[] = [];
@@ -33,15 +47,25 @@ export class ColumnLog {
   constructor(of: LogView, rows: readonly KeyRow[], endpoint?: Endpoint) {
     this.#of = of;
     this.#flatten = endpoint?.flatten ?? 1;
+    this.#declared = new Map(Object.entries(endpoint?.columns ?? {}));
     this.#rows = new Map(rows.map((row) => [keyOf(row.path), row]));
     const columns = rows.filter(isColumn);
-    this.#names = columns.map(({ name }) => name);
-    this.#lastPosition = columns.reduce((last, { position, textPosition }) => Math.max(last, position, textPosition ?? 0), 0);
+    this.#names = columns.flatMap(({ name, twins }) => [name, ...twins.map((twin) => twin.name)]);
+    this.#columns = columns.length;
+    this.#lastPosition = Math.max(
+      0,
+      ...columns.flatMap(({ position, textPosition, twins }) => [
+        position,
+        textPosition ?? 0,
+        ...twins.map((twin) => twin.position),
+      ]),
+    );
   }
 
   /** Starts counting again; decisions stay. */
   forgetCounts(): void {
-    for (const [key, row] of this.#rows) this.#put(key, { ...row, kinds: {}, values: 0, nulls: 0, misfits: 0 });
+    for (const [key, row] of this.#rows)
+      this.#put(key, { ...row, kinds: {}, values: 0, nulls: 0, misfits: 0, twinDue: null, twinAnswers: {} });
   }
 
   /** Counts, and recognizes maps: their members leave the log, except those with a column. */
@@ -50,7 +74,9 @@ export class ColumnLog {
     const inOrder = sightings.map((seen) => ({ key: keyOf(seen.path), seen })).toSorted(byFirstSight);
     for (const { key, seen } of inOrder) {
       const { kind, count, firstSeenAt, lastSeenAt } = seen;
-      const row = this.#rows.get(key) ?? newKey(this.#of, seen);
+      const known = this.#rows.get(key);
+      if (!known && this.isInKeptWhole(seen.path)) continue;
+      const row = known ?? this.#declare(newKey(this.#of, seen));
       const kinds = { ...row.kinds, [kind]: (row.kinds[kind] ?? 0) + count };
       this.#put(key, {
         ...row,
@@ -77,17 +103,72 @@ export class ColumnLog {
     for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);
     for (const [key, row] of this.#rows) {
       if (!isColumn(row)) continue;
+      const twinDue = this.#twinDue(key, row);
       const mismatches = mismatchesOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
       const wantsText = mismatches > 0 && row.textPosition === null;
       // A new column has its type mismatches from the start: nothing about it has changed.
       if (wantsText && !this.#added.includes(row.name)) this.#mismatching.push(row.name);
-      if (mismatches === row.misfits && !wantsText) continue;
-      this.#put(key, { ...row, misfits: mismatches, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
+      if (mismatches === row.misfits && !wantsText && twinDue === row.twinDue) continue;
+      this.#put(key, { ...row, twinDue, misfits: mismatches, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
     }
+  }
+
+  /**
+   * Takes over what the catalogue declares: a column for each declared key, also for one that no record has had, and a twin for each column with another
+   * type. What was declared earlier keeps its column. Keys within one that is kept whole leave the log.
+   */
+  declare(at: Date): void {
+    const paths = [...this.#declared.keys()].flatMap((dotPath) => this.#pathHere(dotPath.split('.')) ?? []);
+    for (const path of paths) {
+      const key = keyOf(path);
+      if (!this.#rows.has(key) && this.#isPathOfView(path)) this.#put(key, this.#declare(unseenKey(this.#of, path, at)));
+    }
+    for (const [key, row] of this.#rows) {
+      const declared = this.#declare(row);
+      if (declared.declared !== row.declared) this.#put(key, declared);
+    }
+    for (const [key, row] of this.#rows) {
+      if (row.declared === null || row.path.length > this.#flatten + 1) continue;
+      const type = typeOfDeclared(row.declared);
+      if (!isColumn(row)) this.#name(key, row, type);
+      else if (row.type !== type && !row.twins.some((twin) => twin.type === type)) this.addTwin(row.path, type);
+    }
+    for (const [key, row] of this.#rows) if (!isColumn(row) && this.isInKeptWhole(row.path)) this.#remove(key, row);
+  }
+
+  /** Adds a further column of the type to a key that has a column, if there is room. */
+  addTwin(path: readonly string[], type: ColumnType): void {
+    const key = keyOf(path);
+    const row = this.#rows.get(key) as ColumnRow;
+    if (!this.hasRoomForTwin) {
+      this.#leftOut = true;
+      return;
+    }
+    const twin = { name: nameTwin(row.name, type, this.#names), type, position: (this.#lastPosition += 1) };
+    const twinned = { ...row, twins: [...row.twins, twin] };
+    this.#put(key, { ...twinned, twinDue: this.#twinDue(key, twinned) });
+    this.#names.push(twin.name);
+  }
+
+  get hasRoomForTwin(): boolean {
+    return this.#names.length - this.#columns < MOST_TWINS;
+  }
+
+  /** Records that the mirror has no reason for a twin of the kind, now. */
+  answerTwin(path: readonly string[], kind: Kind, answer: TwinAnswer): void {
+    const key = keyOf(path);
+    const row = this.#rows.get(key) as ColumnRow;
+    const answered = { ...row, twinDue: answer.waits ? kind : null, twinAnswers: { ...row.twinAnswers, [kind]: answer } };
+    this.#put(key, { ...answered, twinDue: this.#twinDue(key, answered) });
   }
 
   get size(): number {
     return this.#rows.size;
+  }
+
+  /** Whether no record had any of the keys: they were only declared. */
+  get isUnseen(): boolean {
+    return [...this.#rows.values()].every(({ values, nulls }) => values + nulls === 0);
   }
 
   has(path: readonly string[]): boolean {
@@ -164,16 +245,49 @@ export class ColumnLog {
       isDue: isWhole !== undefined,
       isWhole: isWhole ?? false,
     };
-    const type = decideType(evidence);
-    if (type === undefined) return;
-    if (this.#names.length >= MOST_COLUMNS) {
+    const type = row.declared === null ? decideType(evidence) : typeOfDeclared(row.declared);
+    if (type !== undefined) this.#name(key, row, type);
+  }
+
+  #name(key: string, row: KeyRow, type: ColumnType): void {
+    if (this.#columns >= MOST_COLUMNS) {
       this.#leftOut = true;
       return;
     }
     const name = nameColumn(row.path, this.#names);
     this.#put(key, { ...row, name, type, position: (this.#lastPosition += 1) });
     this.#names.push(name);
+    this.#columns += 1;
     this.#added.push(name);
+  }
+
+  /** The kind of which the mirror has to be asked, if the counts suggest that a twin would show all living values. */
+  #twinDue(key: string, row: ColumnRow): Kind | null {
+    const candidates = twinCandidates(row);
+    const due = candidates.find(({ kind, count }) => {
+      const last = row.twinAnswers[kind];
+      return !last || count >= 2 * last.count || this.#found.get(key)?.has(kind);
+    });
+    return (due ?? candidates.find(({ kind }) => kind === row.twinDue))?.kind ?? null;
+  }
+
+  /** Records what the catalogue declares of a key. A key that is declared jsonb is kept whole. */
+  #declare(row: KeyRow): KeyRow {
+    // A dot may also be part of a name, as in the paths of privacy rules.
+    const declared = this.#declared.get([...this.#of.arrays.flat(), ...row.path].join('.')) ?? null;
+    return { ...row, declared, isKeptWhole: row.isKeptWhole || declared === 'jsonb' };
+  }
+
+  /** The path within this view of a path within the record; undefined if it leads elsewhere. */
+  #pathHere(path: readonly string[]): readonly string[][] | undefined {
+    const around = this.#of.arrays.flat();
+    return path.length > around.length && around.every((key, n) => path[n] === key) ? [path.slice(around.length)] : undefined;
+  }
+
+  /** Whether the path leads through objects that are flattened: not through an array, nor deeper. */
+  #isPathOfView(path: readonly string[]): boolean {
+    const around = path.map((_key, n) => this.#rows.get(keyOf(path.slice(0, n)))?.kinds ?? {});
+    return path.length <= this.#flatten + 1 && !around.some((kinds) => kinds.array && !kinds.object);
   }
 
   /** Whether objects of the key are flattened into the columns of their members. */
@@ -210,9 +324,13 @@ export function isInside(path: readonly string[], around: readonly string[]): bo
   return path.length > around.length && around.every((key, n) => path[n] === key);
 }
 
-function newKey({ resource, view }: LogView, { path, environment, runId, firstSeenAt, lastSeenAt }: Sighting): KeyRow {
+function newKey(
+  { resource, view }: LogView,
+  seen: Pick<Sighting, 'path' | 'environment' | 'runId' | 'firstSeenAt' | 'lastSeenAt'>,
+): KeyRow {
+  const { path, environment, runId, firstSeenAt, lastSeenAt } = seen;
   const undecided = { name: null, type: null, position: null, textPosition: null, declared: null };
-  const untwinned = { twins: [], twinDue: null, twinAnswer: null };
+  const untwinned = { twins: [], twinDue: null, twinAnswers: {} };
   const counts = { kinds: {}, values: 0, nulls: 0, misfits: 0 };
   return {
     resource,
@@ -227,6 +345,11 @@ function newKey({ resource, view }: LogView, { path, environment, runId, firstSe
     firstSeenAt,
     lastSeenAt,
   };
+}
+
+/** A key that no record has had. */
+function unseenKey(of: LogView, path: readonly string[], at: Date): KeyRow {
+  return newKey(of, { path, environment: 'production', runId: null, firstSeenAt: at, lastSeenAt: at });
 }
 
 interface KeyedSighting {

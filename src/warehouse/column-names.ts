@@ -55,6 +55,16 @@ export function nameArrayView(around: string, path: readonly string[], taken: Re
   }
 }
 
+/** A name for a further column of another type that differs from all of `taken` and their text columns. */
+export function nameTwin(name: string, type: string, taken: Iterable<string>): string {
+  const used = new Set([...FIXED, ...taken].flatMap((each) => [each, textColumn(each)]));
+  for (let n = 1; ; n += 1) {
+    const suffix = n === 1 ? `__${type}` : `__${type}_${n}`;
+    const twin = `${shorten(name, [name], 63 - suffix.length)}${suffix}`;
+    if (!used.has(twin)) return twin;
+  }
+}
+
 /** Lower-case words of ASCII letters and digits with one underscore between two of them, a letter first. */
 function snakeCase(key: string): string {
   const words = key

@@ -1,8 +1,8 @@
-import type { ColumnType, Kind, Kinds } from '../db/tables/schema-columns.js';
+import type { ColumnRow, ColumnType, Kind, Kinds } from '../db/tables/schema-columns.js';
 
 /** This many values decide by themselves. */
-const MANY = 100;
-/** This many days or moments decide if a complete list has no others. */
+export const MANY = 100;
+/** This many values decide if a complete list has no others. */
 const ENOUGH_OF_A_LIST = 20;
 
 /** The kinds of value that a column of the type shows; `jsonb` shows all. */
@@ -23,6 +23,15 @@ const FITTING: Readonly<Record<Exclude<ColumnType, 'jsonb'>, readonly Kind[]>> =
   date: ['date'],
   timestamp: ['timestamp'],
   timestamptz: ['timestamptz'],
+};
+
+/** The type of a column that shows only values of the kind. */
+const TYPE_OF_KIND: Readonly<Partial<Record<Kind, ColumnType>>> = {
+  boolean: 'boolean',
+  number: 'numeric',
+  date: 'date',
+  timestamp: 'timestamp',
+  timestamptz: 'timestamptz',
 };
 
 /** The facts on which a type is decided. */
@@ -47,9 +56,36 @@ export function decideType({ kinds, isFlattened, isDue, isWhole }: Evidence): Co
   const only = onlyKind(seen.map(([kind]) => kind as Kind));
   if (only === 'boolean') return 'boolean';
   if (only === 'number') return 'numeric';
-  if (only === 'date' || only === 'timestamp' || only === 'timestamptz')
-    return total >= MANY || (isWhole && total >= ENOUGH_OF_A_LIST) ? only : 'text';
+  if (only === 'date' || only === 'timestamp' || only === 'timestamptz') return areEnough(total, isWhole) ? only : 'text';
   return seen.some(([kind]) => kind === 'array' || kind === 'object') ? 'jsonb' : 'text';
+}
+
+/** Whether so many values of one kind decide that the key has this kind. `isWhole`: it is known to have no others. */
+export function areEnough(values: number, isWhole: boolean): boolean {
+  return values >= MANY || (isWhole && values >= ENOUGH_OF_A_LIST);
+}
+
+/**
+ * The kinds of which all living values of a column may be, the most counted first; none if the type was declared. Counts also include values that
+ * have been corrected since, so only the mirror knows whether all are of a kind.
+ */
+export function twinCandidates({ type, declared, twins, kinds }: ColumnRow): TwinCandidate[] {
+  if (type === 'jsonb' || declared !== null) return [];
+  return (Object.keys(TYPE_OF_KIND) as Kind[])
+    .map((kind) => ({ kind, type: TYPE_OF_KIND[kind]!, count: kinds[kind] ?? 0 }))
+    .filter((each) => each.count >= ENOUGH_OF_A_LIST && ![type, ...twins.map((twin) => twin.type)].includes(each.type))
+    .toSorted((a, b) => b.count - a.count);
+}
+
+export interface TwinCandidate {
+  readonly kind: Kind;
+  readonly type: ColumnType;
+  readonly count: number;
+}
+
+/** The kinds of value that a twin may have beside it: its values, and those that are shown only as texts. */
+export function kindsWith(kind: Kind): Kind[] {
+  return ['null', kind, ...(Object.keys(SHOWN_KIND) as Kind[]).filter((each) => SHOWN_KIND[each] === kind)];
 }
 
 /**

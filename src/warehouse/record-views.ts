@@ -81,6 +81,11 @@ export function viewsOf(resource: string): readonly RecordView[] {
   ];
 }
 
+/** The living records of a list, as a FROM clause with its condition. */
+export function livingRecords(resource: string): Pick<RecordView, 'from' | 'data'> {
+  return { from: `${mirrorTable(resource)} t WHERE t.deleted_at IS NULL`, data: 't.data' };
+}
+
 /** The view of the elements of an array: those of the living records. An object in place of an array counts as one element. */
 export function elementsView({ view, resource, path, innerPath }: ArrayView): RecordView {
   const outer = `CROSS JOIN LATERAL ${elementsOf(jsonAt(path, 't.data'))} e`;

@@ -47,9 +47,14 @@ export class ResourceLog {
       );
   }
 
-  /** Whether no key is known. */
-  get isEmpty(): boolean {
-    return this.#size === 0;
+  /** Whether no record had any of the keys: they were only declared. */
+  get isUnseen(): boolean {
+    return [...this.#logs.values()].every((log) => log.isUnseen);
+  }
+
+  /** Takes over what the catalogue declares. */
+  declare(at: Date): void {
+    for (const log of this.#logs.values()) log.declare(at);
   }
 
   /** Starts counting again; decisions stay. */

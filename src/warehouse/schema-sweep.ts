@@ -8,8 +8,10 @@ import * as log from '../db/tables/schema-columns.js';
 import * as feed from '../db/tables/schema-sightings.js';
 import { recordSchemaChange } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
+import { declareTypes } from './declared-types.js';
 import { openLogs, writeLog } from './log-storage.js';
 import { rebuildLog } from './rebuild-log.js';
+import { addDueTwin } from './typed-twins.js';
 import { extendViews } from './typed-views.js';
 
 interface SchemaDependencies {
@@ -25,16 +27,20 @@ const LOOK_MS = 1_000;
 const SHARE = 1 / 12;
 
 /**
- * Each call counts the keys in new records of the feed, gives columns to keys with enough values, notifies of new columns, and extends the views. A sweep
- * that is killed anywhere loses nothing: counts are written together with the place in the feed, and a view is compared with the log each time.
+ * The first call takes over the declared types of the catalogue. Each call counts the keys in new records of the feed, gives columns to keys with enough values and
+ * twins to columns whose values have another type, notifies of new columns, and extends the views. A sweep that is killed anywhere loses nothing: counts
+ * are written together with the place in the feed, questions to the mirror are in the log, and a view is compared with the log each time.
  */
 export function schemaSweep({ db, catalogue, clock, logger }: SchemaDependencies): () => Promise<void> {
+  let isDeclared = false;
   const learnNews = async () => {
     const startedAt = clock.monotonic();
+    isDeclared ||= await declareTypes(db, catalogue);
     if (!(await log.hasNews(db, flattenLevels(catalogue)))) return;
     const resource = await log.findAskedRebuild(db.prisma);
     if (resource !== undefined) await rebuildLog(db, catalogue, resource);
     while ((await learnPiece(db, catalogue)) && clock.monotonic() - startedAt < LOOK_MS);
+    while (clock.monotonic() - startedAt < LOOK_MS && (await addDueTwin(db)));
   };
   const learnInTurns = limitDutyCycle(clock, learnNews, SHARE);
   return async () => {
@@ -72,7 +78,7 @@ async function learn(
 ): Promise<feed.TypeMismatches[]> {
   const resources = [...new Set([...sightings, ...due].map(({ resource }) => resource))];
   const logs = await openLogs(tx, catalogue, resources, sightings);
-  const fresh = resources.filter((_resource, n) => logs[n]!.isEmpty);
+  const fresh = resources.filter((_resource, n) => logs[n]!.isUnseen);
   await log.addResources(
     tx,
     fresh.map((resource) => ({ resource, firstRunId: sightings.find((seen) => seen.resource === resource)?.runId ?? null })),

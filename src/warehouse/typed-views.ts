@@ -52,7 +52,7 @@ async function commentOnOlderViews(db: Database, resources: readonly string[]): 
 /** Resources with a view that lacks a column of the log. A resource whose table is gone has none. */
 async function findStaleViews(db: Pick<Database, 'prisma'>): Promise<string[]> {
   const logged = await db.prisma.$queryRaw<{ resource: string; view: string; columns: number }[]>`
-    SELECT list AS resource, resource AS view, (count(position) + count(text_position))::int AS columns FROM muster.schema_columns
+    SELECT list AS resource, resource AS view, (count(position) + count(text_position) + sum(jsonb_array_length(twins)))::int AS columns FROM muster.schema_columns
     WHERE to_regclass(format('mirror.%I', list)) IS NOT NULL GROUP BY 1, 2`;
   const columns = new Map(logged.map((view) => [view.view, view.columns]));
   const resources = [...new Set(logged.map(({ resource }) => resource))];

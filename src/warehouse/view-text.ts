@@ -16,11 +16,17 @@ export interface ViewColumn {
 export function keyColumns(rows: readonly ColumnRow[], data: string): ViewColumn[] {
   return rows
     .flatMap((row) => {
-      const { name, type, position, textPosition } = row;
-      const column = { at: position, column: { name, type, expression: valueOf(row, data) } };
-      if (textPosition === null) return [column];
+      const { name, type, position, textPosition, twins } = row;
+      const columns = [
+        { at: position, column: { name, type, expression: valueOf(row, data) } },
+        ...twins.map((twin) => ({
+          at: twin.position,
+          column: { name: twin.name, type: twin.type, expression: valueOf({ ...row, type: twin.type }, data) },
+        })),
+      ];
+      if (textPosition === null) return columns;
       return [
-        column,
+        ...columns,
         { at: textPosition, column: { name: textColumn(name), type: 'text' as const, expression: mismatchOf(row, data) } },
       ];
     })

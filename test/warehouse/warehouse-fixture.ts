@@ -3,7 +3,9 @@ import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Database } from '../../src/db/connection/database.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
+import { declareTypes } from '../../src/warehouse/declared-types.js';
 import { learnPiece } from '../../src/warehouse/schema-sweep.js';
+import { addDueTwin } from '../../src/warehouse/typed-twins.js';
 import { extendViews } from '../../src/warehouse/typed-views.js';
 import { openWalk, write } from '../mirror/mirror-fixture.js';
 
@@ -36,7 +38,9 @@ export async function mirrorRecords(
 /** What the sweeps of a worker do with the feed. */
 export async function learn(db: Database, catalogue: Catalogue = NO_ENTRIES): Promise<void> {
   await stampChanges(db);
+  await declareTypes(db, catalogue);
   while (await learnPiece(db, catalogue));
+  while (await addDueTwin(db));
   await extendViews(db, logger);
 }
 

@@ -1,9 +1,9 @@
 -- The type that the catalogue declares for a column, for example numeric(12,2), and further columns of the same key with other types: the twins.
--- "twin_due" is the kind of value of which the mirror has to be asked whether it is the only one; "twin_answer" is the last answer.
+-- "twin_due" is the kind of value of which the mirror has to be asked whether it is the only one; "twin_answers" are the last answers, by kind.
 ALTER TABLE "muster"."schema_columns" ADD COLUMN "declared" TEXT,
   ADD COLUMN "twins" JSONB NOT NULL DEFAULT '[]',
   ADD COLUMN "twin_due" TEXT,
-  ADD COLUMN "twin_answer" JSONB,
+  ADD COLUMN "twin_answers" JSONB NOT NULL DEFAULT '{}',
   DROP CONSTRAINT "schema_columns_type_check",
   ADD CONSTRAINT "schema_columns_type_check" CHECK ("type" IN ('text', 'boolean', 'numeric', 'date', 'timestamp', 'timestamptz', 'jsonb'));
 CREATE INDEX "schema_columns_twin_due" ON "muster"."schema_columns"("resource") WHERE "twin_due" IS NOT NULL;
@@ -51,9 +51,9 @@ DO $do$ BEGIN
   END IF;
 END $do$;
 
--- The kind of a value. A text beyond the years has a kind of its own, as with dates and moments that have a zone.
+-- The kind of a value; null where there is none. A text beyond the years has a kind of its own, as with dates and moments that have a zone.
 CREATE OR REPLACE FUNCTION "muster"."kind_of"(JSONB) RETURNS TEXT LANGUAGE sql STABLE PARALLEL SAFE AS
-$$ SELECT CASE WHEN jsonb_typeof($1) <> 'string' THEN jsonb_typeof($1)
+$$ SELECT CASE WHEN jsonb_typeof($1) IS DISTINCT FROM 'string' THEN jsonb_typeof($1)
      WHEN $1 #>> '{}' LIKE '____-__-__%' AND "muster"."is_date"($1 #>> '{}') THEN 'date'
      WHEN $1 #>> '{}' LIKE '____-__-__%' AND "muster"."is_timestamptz"($1 #>> '{}') THEN 'timestamptz'
      WHEN $1 #>> '{}' LIKE '____-__-__%' AND "muster"."is_timestamp"($1 #>> '{}') THEN 'timestamp'

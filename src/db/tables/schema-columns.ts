@@ -39,13 +39,14 @@ export interface Twin {
   readonly position: number;
 }
 
-/** What the mirror answered when it was asked whether all living values are of the kind. */
+/** Why the mirror had no reason for a twin when it was asked whether all living values are of a kind: one is not, or they are few. */
 export interface TwinAnswer {
-  readonly kind: Kind;
   /** How many values of the kind were counted then. */
   readonly count: number;
-  /** A record with a value of another kind; undefined: there were too few values. */
+  /** A record with a value of another kind. */
   readonly misfit?: RecordKey;
+  /** The values are enough once the lists are known to have no others. */
+  readonly waits?: true;
 }
 
 export interface RecordKey {
@@ -58,13 +59,13 @@ export interface RecordKey {
 export interface KeyRow
   extends Omit<
     SchemaColumn,
-    'id' | 'list' | 'type' | 'twins' | 'twinDue' | 'twinAnswer' | 'kinds' | 'values' | 'nulls' | 'misfits'
+    'id' | 'list' | 'type' | 'twins' | 'twinDue' | 'twinAnswers' | 'kinds' | 'values' | 'nulls' | 'misfits'
   > {
   readonly resource: string;
   readonly type: ColumnType | null;
   readonly twins: readonly Twin[];
   readonly twinDue: Kind | null;
-  readonly twinAnswer: TwinAnswer | null;
+  readonly twinAnswers: Readonly<Partial<Record<Kind, TwinAnswer>>>;
   readonly kinds: Kinds;
   readonly values: number;
   readonly nulls: number;
@@ -83,6 +84,8 @@ export interface ColumnRow extends KeyRow {
  * in `_rest`.
  */
 export const MOST_COLUMNS = 750;
+/** Further, typed columns that a view has at most, in addition to those. */
+export const MOST_TWINS = 50;
 /** Keys of a resource that the log has at most, in all its views. Members named by an id, as in a map of people, would bring new ones without end. */
 export const MOST_KEYS = 2_000;
 
@@ -102,12 +105,16 @@ function isUndecided(levels: FlattenLevels): Prisma.Sql {
     OR c.kinds - 'null' <> jsonb_build_object('object', c.kinds -> 'object'))`;
 }
 
+/** SQL: the mirror has to be asked about a twin, and nothing is to be waited for. */
+const IS_TWIN_DUE = Prisma.sql`c.twin_due IS NOT NULL AND (c.twin_answers -> c.twin_due -> 'waits' IS NULL OR NOT EXISTS (
+    SELECT FROM muster.lists l WHERE l.resource = c.list AND l.records > 0 AND l.last_verified_at IS NULL))`;
+
 /** Whether there is anything to count or to decide: the only cost of a sweep while nothing changes. */
 export async function hasNews(db: Pick<Database, 'prisma'>, levels: FlattenLevels = {}): Promise<boolean> {
   const [row] = await db.prisma.$queryRaw<{ news: boolean }[]>`
     SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_cursor))
       OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${isUndecided(levels)})
-      OR EXISTS (SELECT FROM muster.schema_columns WHERE twin_due IS NOT NULL)
+      OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${IS_TWIN_DUE})
       OR EXISTS (SELECT FROM muster.schema_resources WHERE rebuild_asked_at IS NOT NULL) AS news`;
   return row!.news;
 }
@@ -135,7 +142,7 @@ export async function readKeys(db: Pick<Transaction, 'schemaColumn'>, resources:
 
 function keyRow({ list: resource, ...rest }: Omit<SchemaColumn, 'id'>): KeyRow {
   const counts = { values: Number(rest.values), nulls: Number(rest.nulls), misfits: Number(rest.misfits) };
-  const { type, kinds, twins, twinDue, twinAnswer } = rest;
+  const { type, kinds, twins, twinDue, twinAnswers } = rest;
   return {
     ...rest,
     resource,
@@ -144,7 +151,7 @@ function keyRow({ list: resource, ...rest }: Omit<SchemaColumn, 'id'>): KeyRow {
     kinds: kinds as Kinds,
     twins: twins as unknown as Twin[],
     twinDue: twinDue as Kind | null,
-    twinAnswer: twinAnswer as TwinAnswer | null,
+    twinAnswers: twinAnswers as KeyRow['twinAnswers'],
   };
 }
 
@@ -152,16 +159,16 @@ function keyRow({ list: resource, ...rest }: Omit<SchemaColumn, 'id'>): KeyRow {
 export async function writeKeys(tx: Transaction, rows: readonly KeyRow[]): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.schema_columns AS c
-      (resource, list, path, is_kept_whole, name, type, position, text_position, declared, twins, twin_due, twin_answer, kinds, values, nulls, misfits,
+      (resource, list, path, is_kept_whole, name, type, position, text_position, declared, twins, twin_due, twin_answers, kinds, values, nulls, misfits,
         environment, first_run_id, first_seen_at, last_seen_at)
     SELECT view, resource, ARRAY(SELECT jsonb_array_elements_text(path)), "isKeptWhole", name, type, position, "textPosition", declared, twins, "twinDue",
-      "twinAnswer", kinds, values, nulls, misfits, environment, "firstRunId", "firstSeenAt", "lastSeenAt"
+      "twinAnswers", kinds, values, nulls, misfits, environment, "firstRunId", "firstSeenAt", "lastSeenAt"
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS r(view text, resource text, path jsonb, "isKeptWhole" boolean, name text, type text, position int,
-      "textPosition" int, declared text, twins jsonb, "twinDue" text, "twinAnswer" jsonb, kinds jsonb, values bigint, nulls bigint, misfits bigint,
+      "textPosition" int, declared text, twins jsonb, "twinDue" text, "twinAnswers" jsonb, kinds jsonb, values bigint, nulls bigint, misfits bigint,
       environment text, "firstRunId" uuid, "firstSeenAt" timestamptz, "lastSeenAt" timestamptz)
     ON CONFLICT (resource, path) DO UPDATE SET is_kept_whole = EXCLUDED.is_kept_whole, name = EXCLUDED.name, type = EXCLUDED.type,
       position = EXCLUDED.position, text_position = EXCLUDED.text_position, declared = EXCLUDED.declared, twins = EXCLUDED.twins,
-      twin_due = EXCLUDED.twin_due, twin_answer = EXCLUDED.twin_answer, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
+      twin_due = EXCLUDED.twin_due, twin_answers = EXCLUDED.twin_answers, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
       misfits = EXCLUDED.misfits, first_seen_at = EXCLUDED.first_seen_at, last_seen_at = EXCLUDED.last_seen_at`;
 }
 
@@ -171,6 +178,20 @@ export async function removeKeys(tx: Transaction, keys: readonly Pick<KeyRow, 'v
   await tx.$executeRaw`
     DELETE FROM muster.schema_columns c USING jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) AS r(view text, path jsonb)
     WHERE c.resource = r.view AND c.path = ARRAY(SELECT jsonb_array_elements_text(r.path)) AND c.position IS NULL`;
+}
+
+/** Resources with keys for which the catalogue declared a type when it was last taken over. */
+export async function resourcesWithDeclared(tx: Transaction): Promise<string[]> {
+  const rows = await tx.schemaColumn.findMany({ where: { declared: { not: null } }, distinct: ['list'], select: { list: true } });
+  return rows.map(({ list }) => list);
+}
+
+/** A column of which the mirror has to be asked whether all its values are of one kind. */
+export async function findTwinDue(tx: Transaction): Promise<ColumnRow | undefined> {
+  const [due] = await tx.$queryRaw<
+    { id: bigint }[]
+  >`SELECT c.id FROM muster.schema_columns c WHERE ${IS_TWIN_DUE} ORDER BY c.id LIMIT 1`;
+  return due && (keyRow(await tx.schemaColumn.findUniqueOrThrow({ where: due, omit: { id: true } })) as ColumnRow);
 }
 
 /** Resources, new to the log, whose first records came with these runs. */
@@ -226,7 +247,7 @@ export async function listColumns(
   const isAsked = resource === undefined ? Prisma.sql`TRUE` : Prisma.sql`list = ${resource}`;
   const rows = await db.prisma.$queryRaw<Omit<SchemaColumn, 'id'>[]>`
     SELECT list, resource AS view, path, is_kept_whole AS "isKeptWhole", name, type, position, text_position AS "textPosition", declared, twins,
-      twin_due AS "twinDue", twin_answer AS "twinAnswer", kinds, values, nulls, misfits, environment, first_run_id AS "firstRunId",
+      twin_due AS "twinDue", twin_answers AS "twinAnswers", kinds, values, nulls, misfits, environment, first_run_id AS "firstRunId",
       first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt"
     FROM muster.schema_columns
     WHERE position IS NOT NULL AND (resource, position) > (${after}, ${Number(position)}::int) AND ${isAsked}

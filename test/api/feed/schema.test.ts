@@ -16,7 +16,7 @@ const row = (resource: string, position: number, more: object = {}) => ({
   declared: null,
   twins: [],
   twinDue: null,
-  twinAnswer: null,
+  twinAnswers: {},
   kinds: { number: 3, null: 1 },
   values: 3,
   nulls: 1,
