@@ -154,6 +154,7 @@ export async function tryBarriers({
     expect(received.size).toBe(companies * nights * LISTS.length);
     expect([...consumer.loaded.keys()].toSorted()).toEqual([...received.keys()].toSorted());
     for (const [walk, rows] of received) expect(consumer.loaded.get(walk), walk).toEqual(rows);
+    await compareViews(deployment, received);
     if (!kills) for (const { stderr } of workers) expect(stderr).toMatch(/run succeeded/);
     return received.size;
   } finally {
@@ -174,4 +175,58 @@ function changeLists({ sandbox }: Deployment, companyId: string, day: number): v
     list.insert(day % 5);
     if (day % 3 === 0) list.insert(0);
   }
+}
+
+/** The row of a view, without what only one of the views has. */
+type TypedRow = Readonly<Record<string, unknown>>;
+
+/**
+ * At every barrier as_of_seq must give what the walk received; and the same as the changes since the barrier before, applied to what it gave there.
+ */
+async function compareViews(deployment: Deployment, received: ReadonlyMap<string, readonly string[]>): Promise<void> {
+  const { pool } = deployment.database.db;
+  const { rows: barriers } = await pool.query<BarrierRow>(
+    'SELECT number, company_id, resource, seq, records, run_id FROM warehouse.barriers ORDER BY number',
+  );
+  const known = new Map<string, { readonly seq: string; readonly state: ReadonlyMap<string, TypedRow> }>();
+  for (const { company_id, resource, seq, run_id } of barriers) {
+    const { rows: then } = await pool.query<{ row: TypedRow }>(
+      `SELECT to_jsonb(v) AS row FROM warehouse.${resource}_as_of_seq($1) v WHERE company_id = $2`,
+      [seq, company_id],
+    );
+    const state = new Map(then.map(({ row }) => [row['id'] as string, withoutOwn(row)]));
+    const walk = `${run_id} ${resource}`;
+    expect(textsOf([...state.values()]), walk).toEqual(textsOf(received.get(walk)!.map((text) => JSON.parse(text) as TypedRow)));
+    const list = `${company_id} ${resource}`;
+    const before = known.get(list) ?? { seq: '0', state: new Map<string, TypedRow>() };
+    const { rows: changes } = await pool.query<{ row: TypedRow }>(
+      `SELECT to_jsonb(v) AS row FROM warehouse.${resource}_changes v WHERE _seq > $1 AND _seq <= $2 AND company_id = $3 ORDER BY _seq`,
+      [before.seq, seq, company_id],
+    );
+    const folded = new Map(before.state);
+    for (const { row } of changes) {
+      if (row['_op'] === 'delete') folded.delete(row['id'] as string);
+      else folded.set(row['id'] as string, withoutOwn(row));
+    }
+    expect(folded, walk).toEqual(state);
+    known.set(list, { seq, state });
+  }
+}
+
+function withoutOwn(row: TypedRow): TypedRow {
+  return Object.fromEntries(Object.entries(row).filter(([name]) => name === '_rest' || !name.startsWith('_')));
+}
+
+/** The id and the numbers and texts of each record that a typed column shows as they were sent. */
+function textsOf(rows: readonly TypedRow[]): string[] {
+  return rows
+    .map((row) =>
+      JSON.stringify([
+        row['uid'] ?? row['id'],
+        row['employeeNumber'] ?? row['employee_number'],
+        row['lastName'] ?? row['last_name'],
+        row['name'],
+      ]),
+    )
+    .toSorted();
 }
