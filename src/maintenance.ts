@@ -4,6 +4,8 @@ import { encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
 import { StopStack } from './core/service.js';
 import { type Database, openDatabase } from './db/connection/database.js';
+import { requireMusterDatabase } from './db/connection/muster-database.js';
+import { withDatabaseErrors } from './db/connection/sql-state.js';
 import { migrate } from './db/schema/migrate.js';
 import { grantReading } from './db/schema/reader-rights.js';
 import { grantRuntime } from './db/schema/runtime-rights.js';
@@ -69,6 +71,7 @@ async function withKeyring<T>(config: Config, logger: Logger, work: (db: Databas
   try {
     const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
     stack.push({ name: 'database', stop: () => db.close() });
+    await withDatabaseErrors(requireMusterDatabase(db.pool));
     const keyring = new Keyring(await encryptionKeys(config));
     await requireKnownKeys(db, keyring);
     return await work(db, keyring);
@@ -94,6 +97,7 @@ export async function withStoredSuppressions(
     const catalogue = loadCatalogue(config.cataloguePath);
     const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
     stack.push({ name: 'database', stop: () => db.close() });
+    await withDatabaseErrors(requireMusterDatabase(db.pool));
     const cipher = new Cipher(new Keyring(await encryptionKeys(config)));
     await work({
       copy: () => copySuppressions(db),

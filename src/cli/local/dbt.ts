@@ -30,13 +30,17 @@ export function registerDbt(program: Command): void {
         );
       const config = loadConfig(process.env);
       const { endpoints } = loadCatalogue(config.cataloguePath);
-      const [{ readOnly }, { readDbtLists }, { dbtPackage }] = await Promise.all([
+      const [{ readOnly }, { requireMusterDatabase }, { readDbtLists }, { dbtPackage }] = await Promise.all([
         import('../../db/connection/read-only.js'),
+        import('../../db/connection/muster-database.js'),
         import('../../warehouse/dbt-lists.js'),
         import('../../warehouse/dbt-package.js'),
       ]);
       const resources = endpoints.map(({ resource }) => resource);
-      const lists = await readOnly(await readingUrl(config), (db) => readDbtLists(db, resources));
+      const lists = await readOnly(await readingUrl(config), async (db) => {
+        await requireMusterDatabase(db);
+        return readDbtLists(db, resources);
+      });
       const files = dbtPackage(lists, config);
       for (const [path, text] of files) {
         mkdirSync(dirname(join(dir, path)), { recursive: true });

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { MusterError } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
+import { requireMusterDatabase } from '../connection/muster-database.js';
 import { asOwner } from './granting.js';
 
 export interface Publication {
@@ -30,6 +31,7 @@ interface Found {
 export function publish(url: string, publication: string, tables: readonly string[]): Promise<Publication> {
   const mayNot = 'may not publish these tables; run the command as their owner, with the right CREATE on the database';
   return asOwner(url, { application: 'muster publish', mayNot }, async (client, session) => {
+    await requireMusterDatabase(client);
     // One table at a time, with a short wait for its lock: walks would wait for ours.
     await client.query(
       `BEGIN; SET LOCAL lock_timeout = '5s'; SELECT 1 FROM muster.locks WHERE name = 'mirror_tables' FOR UPDATE`,

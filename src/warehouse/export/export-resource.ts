@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
-import { sqlState } from '../../db/connection/sql-state.js';
+import { requireMusterDatabase } from '../../db/connection/muster-database.js';
+import { sqlState, withDatabaseErrors } from '../../db/connection/sql-state.js';
 import { type BinaryRow, copiedRows } from '../../db/statements/binary-rows.js';
 import { feedSpan, stampChanges } from '../../db/tables/change-batches.js';
 import { listProofs } from '../../db/tables/list-proofs.js';
@@ -82,6 +83,7 @@ export interface ExportOptions {
 export async function exportResource(options: ExportOptions): Promise<Manifest> {
   const { db, request, format, destination, sign, requiresProofs = false, onProgress, signal } = options;
   try {
+    await withDatabaseErrors(requireMusterDatabase(db.pool));
     await numberChanges(db);
     const hash = createHash('sha256');
     let rows = 0;
