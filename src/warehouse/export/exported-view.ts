@@ -68,6 +68,6 @@ function unknownResource(resource: string, lists: readonly string[]): MusterErro
     lists.length === 0
       ? 'This database has no mirror yet: run `muster migrate`, or set DATABASE_URL to the database of your workers.'
       : `There is no resource ${JSON.stringify(resource)}. There are: ${lists.join(', ')}. The views of these in schema warehouse ` +
-          `can be exported, too, for example ${lists[0]!}_history.`,
+          `can be exported, too: LIST_history, LIST_changes, LIST__MEMBER.`,
   );
 }
