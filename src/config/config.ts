@@ -62,8 +62,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
   const webhook = ['NOTIFY_WEBHOOK_URL', 'NOTIFY_WEBHOOK_SECRET'] as const;
   if (webhook.some(isSet)) for (const name of webhook) missing(name, `; ${webhook.join(' and ')} are set together`);
 
-  if (isSet('EXPORT_FORMAT') || isSet('EXPORT_RESOURCES') || isSet('EXPORT_REQUIRE_VERIFIED'))
-    missing('EXPORT_TO', '; EXPORT_FORMAT, EXPORT_RESOURCES and EXPORT_REQUIRE_VERIFIED have no effect without it');
+  const ofExports = ['EXPORT_FORMAT', 'EXPORT_RESOURCES', 'EXPORT_REQUIRE_VERIFIED', 'EXPORT_LAYOUT', 'EXPORT_CHANGES'] as const;
+  if (ofExports.some(isSet)) missing('EXPORT_TO', `; ${ofExports.join(', ')} have no effect without it`);
 
   function providerOf(environment: Environment): ProviderSettings | undefined {
     const prefix = environment === 'production' ? 'PRODUCTION' : 'TEST';
@@ -114,7 +114,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
 
   const { NOTIFY_WEBHOOK_URL: url, NOTIFY_WEBHOOK_SECRET: secret } = values;
   const { EXPORT_TO: to, EXPORT_FORMAT: format = 'parquet', EXPORT_RESOURCES: resources } = values;
-  const { EXPORT_REQUIRE_VERIFIED: requiresProofs } = values;
+  const { EXPORT_REQUIRE_VERIFIED: requiresProofs, EXPORT_LAYOUT: layout, EXPORT_CHANGES: makesChanges } = values;
   const providers: Partial<Record<Environment, ProviderSettings>> = present({
     production: providerOf('production'),
     test: providerOf('test'),
@@ -152,7 +152,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
       verifySharePerNight: values.VERIFY_SHARE_PER_NIGHT,
       answerMemoryBytes: values.ANSWER_MEMORY_MB && values.ANSWER_MEMORY_MB * 1024 * 1024,
       changeRetentionDays: values.CHANGE_RETENTION_DAYS,
-      exports: to === undefined ? undefined : { to, format, ...present({ resources, requiresProofs }) },
+      exports: to === undefined ? undefined : { to, format, ...present({ resources, requiresProofs, layout, makesChanges }) },
       oidc: oidcOf(),
       probePort: values.PROBE_PORT,
       heartbeatUrl: values.HEARTBEAT_URL,

@@ -6,7 +6,7 @@ import { type NoProxyRule, readNoProxyEntry } from '../http/proxy/no-proxy.js';
 import { readProxyAddress } from '../http/proxy/proxies.js';
 import { LOG_FORMATS } from '../observability/logger.js';
 import { DESTINATION_KINDS, exportFolder } from '../warehouse/export/destinations/registry.js';
-import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
+import { EXPORT_FORMATS, EXPORT_LAYOUTS } from '../warehouse/export/export-settings.js';
 
 // These schemas check the texts of environment variables. No message quotes the text: a secret may have landed in the wrong variable.
 
@@ -101,6 +101,8 @@ export const exportTarget = checked((given) => exportFolder(given) !== undefined
 export const yesOrNo = z.enum(['yes', 'no'], 'must be yes or no').transform((text) => text === 'yes');
 
 export const exportFormat = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`);
+
+export const exportLayout = z.enum(EXPORT_LAYOUTS, `must be one of ${EXPORT_LAYOUTS.join(', ')}`);
 
 /** Whether no third party on the way to the URL can read the data sent there. */
 export function isSafe({ protocol, hostname }: URL): boolean {

@@ -152,6 +152,16 @@ export const SETTINGS = z.object({
     unset: '`no`',
     example: 'yes',
   }),
+  EXPORT_LAYOUT: optional(value.exportLayout, {
+    help: 'Folders of the exported files: `flat` (`employees/2026-01-31.parquet`) or `date` (`employees/date=2026-01-31/employees.parquet`).',
+    unset: '`flat`',
+    example: 'date',
+  }),
+  EXPORT_CHANGES: optional(value.yesOrNo, {
+    help: '`yes`: a file of the changes since the night before is next to each exported file (`2026-01-31.changes.parquet`).',
+    unset: '`no`',
+    example: 'yes',
+  }),
   CHANGE_RETENTION_DAYS: optional(value.wholeNumber(1, 36_500), {
     help: 'How long the change feed keeps a change.',
     unset: 'for ever',

@@ -115,6 +115,17 @@ describe('loadConfig', () => {
       '/exports/production/employees/2026-11-24.parquet',
     );
     expect(loadConfig({ EXPORT_TO: '/exports', EXPORT_REQUIRE_VERIFIED: 'yes' }).exports).toMatchObject({ requiresProofs: true });
+    const dated = loadConfig({ EXPORT_TO: '/exports', EXPORT_LAYOUT: 'date', EXPORT_CHANGES: 'yes' }).exports!;
+    expect(dated).toMatchObject({ layout: 'date', makesChanges: true });
+    const folder = '/exports/production/employees/date=2026-11-24';
+    expect(nightExportAddress(dated, night)).toBe(`${folder}/employees.parquet`);
+    expect(nightExportAddress(dated, night, 'changes')).toBe(`${folder}/employees.changes.parquet`);
+    expect(nightExportAddress({ to: '/exports', format: 'csv' }, night, 'changes')).toBe(
+      '/exports/production/employees/2026-11-24.changes.csv',
+    );
+    for (const name of ['EXPORT_LAYOUT', 'EXPORT_CHANGES'])
+      expect(faultsOf({ EXPORT_TO: '/exports', [name]: 'x' })).toHaveProperty(name);
+    expect(faultsOf({ EXPORT_CHANGES: 'yes' })).toHaveProperty('EXPORT_TO');
     expect(faultsOf({ EXPORT_REQUIRE_VERIFIED: 'no' })).toHaveProperty('EXPORT_TO');
     expect(faultsOf({ EXPORT_FORMAT: 'csv', EXPORT_RESOURCES: 'employees' })).toEqual({
       EXPORT_TO: expect.stringContaining('missing'),

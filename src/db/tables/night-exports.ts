@@ -105,6 +105,18 @@ export async function finishNightExport(
     WHERE ${isClaimed(claim)}`;
 }
 
+/** The number of the feed in the newest earlier export of the resource, in decimal; undefined where there is none. */
+export async function seqOfNightBefore(
+  db: Pick<Database, 'prisma'>,
+  { night, environment, resource }: NightExportKey,
+): Promise<string | undefined> {
+  const [before] = await db.prisma.$queryRaw<{ seq: string }[]>`
+    SELECT seq::text FROM muster.night_exports
+    WHERE environment = ${environment} AND resource = ${resource} AND night < ${night}::date AND finished_at IS NOT NULL AND seq IS NOT NULL
+    ORDER BY night DESC LIMIT 1`;
+  return before?.seq;
+}
+
 export async function failNightExport(
   db: Pick<Database, 'prisma'>,
   claim: NightExportClaim,

@@ -50,9 +50,16 @@ export interface Manifest {
   }[];
   /** The last number of the feed in the snapshot: later changes have greater ones. */
   readonly seq: number;
+  /** With EXPORT_CHANGES=yes: the file of the changes since the night before, or why there is none. */
+  readonly changes?: NightChanges;
   /** With --since: the number after which the changes begin. */
   readonly since?: number;
 }
+
+/** A first night has no night before, and the feed may no longer reach it. */
+export type NightChanges =
+  | { readonly file: string; readonly since: number }
+  | { readonly file: null; readonly reason: 'first_night' | 'changes_expired' };
 
 export interface ExportProgress {
   readonly rows: number;
@@ -69,6 +76,8 @@ export interface ExportOptions {
   readonly sign?: ((manifest: string) => Promise<string>) | undefined;
   /** Whether the export fails where a list was never proved, or is late. */
   readonly requiresProofs?: boolean | undefined;
+  /** Goes into the manifest as it is. */
+  readonly changes?: NightChanges | undefined;
   /** Called after each piece that was written. */
   readonly onProgress?: (progress: ExportProgress) => void;
   /** Calls the export off. */
@@ -127,6 +136,7 @@ export async function exportResource(options: ExportOptions): Promise<Manifest> 
         certificates: list.certificate === null ? [] : [list.certificate],
       })),
       seq: Number(facts.seq),
+      ...(options.changes && { changes: options.changes }),
       ...(request.since !== undefined && { since: Number(request.since) }),
     };
     signal?.throwIfAborted();

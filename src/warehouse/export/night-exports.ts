@@ -2,6 +2,7 @@ import type { Catalogue } from '../../catalogue/endpoint.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
 import { PeriodicTask } from '../../core/periodic-task.js';
 import type { Database } from '../../db/connection/database.js';
+import { feedSpan } from '../../db/tables/change-batches.js';
 import {
   claimNightExport,
   failNightExport,
@@ -11,11 +12,12 @@ import {
   type NightExportKey,
   releaseNightExport,
   renewNightExport,
+  seqOfNightBefore,
 } from '../../db/tables/night-exports.js';
 import type { Proxies } from '../../http/proxy/proxies.js';
 import type { Logger } from '../../observability/logger.js';
 import { openDestination } from './destinations/registry.js';
-import type { Manifest } from './export-resource.js';
+import type { Manifest, NightChanges } from './export-resource.js';
 import { type ExportSettings, exportedResources, nightExportAddress } from './export-settings.js';
 
 interface NightExportDependencies {
@@ -79,20 +81,37 @@ export class NightExports {
     renewal.start();
     try {
       const output = nightExportAddress(exports, claim);
+      const changesOutput = nightExportAddress(exports, claim, 'changes');
+      const changes = exports.makesChanges ? await this.#changesOf(claim, changesOutput) : undefined;
       // Imported here, so that only workers that export load the writers of file formats.
       const { exportResource } = await import('./export-resource.js');
-      const manifest = await exportResource({
-        db,
-        request: { resource, environment },
-        format: exports.format,
-        requiresProofs: exports.requiresProofs,
-        sign: signManifest,
-        destination: await openDestination(output, { proxies: this.#deps.proxies, makesFolder: true }),
-        signal: AbortSignal.any([stopped, overtaken.signal]),
-      });
+      const write = async (address: string, more: { since?: string; changes?: NightChanges | undefined }) =>
+        exportResource({
+          db,
+          request: { resource, environment, since: more.since },
+          format: exports.format,
+          requiresProofs: exports.requiresProofs,
+          sign: signManifest,
+          changes: more.changes,
+          destination: await openDestination(address, { proxies: this.#deps.proxies, makesFolder: true }),
+          signal: AbortSignal.any([stopped, overtaken.signal]),
+        });
+      const manifest = await write(output, { changes });
+      // The changes come second: they reach at least to the number of the full file, after which the next night's changes begin.
+      if (changes && changes.file !== null) await write(changesOutput, { since: String(changes.since) });
       return { ...manifest, output };
     } finally {
       await renewal.stop();
     }
+  }
+
+  /** The file of changes that the night can have. */
+  async #changesOf(claim: NightExportClaim, output: string): Promise<NightChanges> {
+    const since = await seqOfNightBefore(this.#deps.db, claim);
+    if (since === undefined) return { file: null, reason: 'first_night' };
+    const { oldest, newest } = await feedSpan(this.#deps.db.pool);
+    const isKept = BigInt(since) + 1n >= BigInt(oldest) && BigInt(since) <= BigInt(newest);
+    if (!isKept) return { file: null, reason: 'changes_expired' };
+    return { file: output.slice(output.lastIndexOf('/') + 1), since: Number(since) };
   }
 }
