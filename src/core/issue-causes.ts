@@ -121,9 +121,9 @@ const STATES = {
   },
   many_keys: {
     severity: 'warning',
-    title: 'Records have more keys than a view has columns',
+    title: 'A view has nearly as many columns as it can have, or no room for more',
     advice:
-      'Keys that came later have no column: their values stand in the column _rest of the view, and in data. Mostly a member holds others that are called by ids; read it from _rest. The issue ends a week after the last such record.',
+      'A view has 750 columns of keys at most, and the issue opens at 675. Flatten fewer levels (flatten in the catalogue), or declare an object that brings many keys as jsonb: then it takes one column. Columns that are there stay. Keys without a column are in the column _rest of the view, and in data; arrays beyond the first 50 with objects have no view of their own, but the column of the array. Where there was no room, the issue ends a week after the last such record.',
     action: () => ({ method: 'GET', path: '/api/schema' }),
   },
   no_worker: {

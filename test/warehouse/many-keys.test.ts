@@ -33,6 +33,13 @@ test('a few keys are no issue', async () => {
   expect(await issues()).toEqual([]);
 });
 
+test('at nine tenths of the columns an issue says what to do', async () => {
+  await mirrorRecords(database.db, company, [{ id: 'n', ...keysOf(0, 672) }]);
+  expect([await counts(), await issues()]).toEqual([{ keys: 674, columns: 674 }, []]);
+  await mirrorRecords(database.db, company, [{ id: 'n', ...keysOf(0, 673) }]);
+  expect(await issues()).toEqual([{ status: 'ongoing', resource: 'employees' }]);
+});
+
 test('of 60,000 keys the log keeps few, and an issue says so', async () => {
   await mirrorRecords(database.db, company, [
     { id: '1', ...keysOf(0, 60_000) },

@@ -12,11 +12,14 @@ import { operationsOf } from '../plumbing/operations.js';
 const SchemaColumn = z
   .object({
     resource: z.string(),
-    column: z.string().describe('Its name in the view warehouse.<resource>. It never changes.'),
+    view: z.string().describe('The view in schema warehouse: the name of the resource, or that of a view of array elements.'),
+    column: z.string().describe('Its name in the view. It never changes.'),
     path: z
       .array(z.string())
       .readonly()
-      .describe('The key in the record, or the keys of an object and of a member inside it. A key may be any text.'),
+      .describe(
+        'The key in the record, or in the element of the array, after the keys of the objects around it. A key may be any text.',
+      ),
     type: z.enum(COLUMN_TYPES),
     first_seen_at: Time.describe('Time of the first change with the key.'),
     last_seen_at: Time.describe('Time of the last change with the key.'),
@@ -39,7 +42,7 @@ export function schemaRoutes({ db, catalogue }: { readonly db: Database; readonl
     api.get(
       '/schema',
       viewer('listColumns', 'List the columns of the typed views', {
-        description: 'By resource, then in the order in which they were added.',
+        description: 'By view, then in the order in which they were added.',
         querystring: listQuery({ resource: ResourceName.exactOptional() }),
         response: { 200: pageOf(SchemaColumn) },
       }),
@@ -72,9 +75,10 @@ function resourcesOf({ endpoints }: Catalogue, resource: string | undefined): st
 }
 
 function presentColumn(row: ColumnRow): SchemaColumnModel {
-  const { resource, name: column, path, type, firstSeenAt, lastSeenAt, values, nulls, misfits, textPosition } = row;
+  const { resource, view, name: column, path, type, firstSeenAt, lastSeenAt, values, nulls, misfits, textPosition } = row;
   return {
     resource,
+    view,
     column,
     path,
     type,

@@ -26,4 +26,5 @@ const COLUMNS: Columns<SchemaColumnModel> = {
   SINCE: ({ first_seen_at }) => time(first_seen_at),
   'LAST SEEN': ({ last_seen_at }) => time(last_seen_at),
   ...members('values', 'nulls', 'misfits'),
+  VIEW: ({ resource, view }) => (view === resource ? '' : view),
 };

@@ -20,6 +20,7 @@ import { REFRESH_FAILS } from './put-off-tokens.js';
 import { UNNAMED } from './quarantined-tokens.js';
 import { A_QUEUE_WAS_STOPPED } from './queue-stops.js';
 import { IS_OLDER_THAN_OPENING } from './refresh-breakers.js';
+import { nearlyFullLists } from './schema-columns.js';
 import type { SweepLock } from './sweep-lock.js';
 import { lacksFirstProof, REJECTS_ALL } from './unproved-lists.js';
 import { NIGHTS_LEFT } from './walks.js';
@@ -138,7 +139,7 @@ function foundBy({ staleAfterHours, exported, resources, environments, isWorker,
     UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits
     WHERE last_seen_at > now() - ${MISFIT_DAYS}::int * interval '1 day'
     UNION ALL SELECT 'many_keys', environment, resource, company_id FROM muster.schema_resources JOIN muster.lists USING (resource)
-    WHERE keys_left_out_at > now() - ${MISFIT_DAYS}::int * interval '1 day'
+    WHERE keys_left_out_at > now() - ${MISFIT_DAYS}::int * interval '1 day' OR resource IN (${nearlyFullLists()})
     UNION ALL SELECT 'export_failed', environment, resource, company_id FROM (${failedNightExports(exported)}) export
     UNION ALL SELECT 'privacy_rewrite_pending', environment, resource, company_id
     FROM muster.lists JOIN muster.connections c USING (environment, company_id)

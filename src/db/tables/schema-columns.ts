@@ -86,6 +86,9 @@ export interface ColumnRow extends KeyRow {
 export const MOST_COLUMNS = 750;
 /** Further, typed columns that a view has at most, in addition to those. */
 export const MOST_TWINS = 50;
+/** With so many columns of keys, a view will soon be full. */
+const NEARLY_FULL = 0.9 * MOST_COLUMNS;
+
 /** Keys of a resource that the log has at most, in all its views. Members named by an id, as in a map of people, would bring new ones without end. */
 export const MOST_KEYS = 2_000;
 
@@ -108,6 +111,12 @@ function isUndecided(levels: FlattenLevels): Prisma.Sql {
 /** SQL: the mirror has to be asked about a twin, and nothing is to be waited for. */
 const IS_TWIN_DUE = Prisma.sql`c.twin_due IS NOT NULL AND (c.twin_answers -> c.twin_due -> 'waits' IS NULL OR NOT EXISTS (
     SELECT FROM muster.lists l WHERE l.resource = c.list AND l.records > 0 AND l.last_verified_at IS NULL))`;
+
+/** SQL: the resources of which a view is nearly full. */
+export function nearlyFullLists(): Prisma.Sql {
+  return Prisma.sql`
+    SELECT list FROM muster.schema_columns WHERE position IS NOT NULL GROUP BY list, resource HAVING count(*) >= ${NEARLY_FULL}::float8`;
+}
 
 /** Whether there is anything to count or to decide: the only cost of a sweep while nothing changes. */
 export async function hasNews(db: Pick<Database, 'prisma'>, levels: FlattenLevels = {}): Promise<boolean> {

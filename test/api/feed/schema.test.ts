@@ -34,6 +34,7 @@ beforeAll(async () => {
     row('employees', 2, { path: ['a.b', '"'], textPosition: 3, misfits: 2 }),
     row('employees', 1),
     row('departments', 1),
+    row('employees', 1, { view: 'employees__jobs' }),
     row('employees', 9, { path: ['unnamed'], name: null, type: null, position: null }),
   ]);
 });
@@ -45,6 +46,7 @@ test('columns are listed in the order in which they were added, page by page', a
     data: [
       {
         resource: 'employees',
+        view: 'employees',
         column: 'key_1',
         path: ['key 1'],
         type: 'numeric',
@@ -56,14 +58,18 @@ test('columns are listed in the order in which they were added, page by page', a
         text_column: null,
       },
       expect.objectContaining({ column: 'key_2', path: ['a.b', '"'], misfits: 2, text_column: 'key_2__text' }),
+      expect.objectContaining({ resource: 'employees', view: 'employees__jobs', column: 'key_1' }),
     ],
     next_cursor: null,
   });
   const first = (await admin.call('GET', '/api/schema?limit=2')).json;
   const second = (await admin.call('GET', `/api/schema?limit=2&cursor=${first.next_cursor}`)).json;
-  expect(
-    [...first.data, ...second.data].map((each: { resource: string; column: string }) => `${each.resource} ${each.column}`),
-  ).toEqual(['departments key_1', 'employees key_1', 'employees key_2']);
+  expect([...first.data, ...second.data].map((each: { view: string; column: string }) => `${each.view} ${each.column}`)).toEqual([
+    'departments key_1',
+    'employees key_1',
+    'employees key_2',
+    'employees__jobs key_1',
+  ]);
   expect(second.next_cursor).toBeNull();
 });
 
