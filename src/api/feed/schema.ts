@@ -3,7 +3,9 @@ import { z } from 'zod';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
+import { type ArrayView, readArrays } from '../../db/tables/schema-arrays.js';
 import { askForRebuild, COLUMN_TYPES, type ColumnRow, listColumns } from '../../db/tables/schema-columns.js';
+import { catalogueLine, misfitKinds } from '../../warehouse/catalogue-line.js';
 import { textColumn } from '../../warehouse/column-names.js';
 import { audited } from '../plumbing/audit.js';
 import { Count, listQuery, pageOf, presentPage, ResourceName, Time } from '../plumbing/models.js';
@@ -27,6 +29,15 @@ const SchemaColumn = z
     nulls: Count,
     misfits: Count.describe('Values that do not fit the type: the column has null, and text_column has the value.'),
     text_column: z.string().nullable().describe('The column for values that do not fit; null until one came.'),
+    declared: z.string().nullable().describe('The type that the catalogue declares for the key; null if the type was inferred.'),
+    misfit_kinds: z.record(z.string(), Count).describe('How many values of which kinds do not fit.'),
+    twins: z
+      .array(z.object({ column: z.string(), type: z.enum(COLUMN_TYPES) }))
+      .describe('Further columns of the same key: with the type that all values have had since, or that the catalogue declares.'),
+    catalogue: z
+      .string()
+      .nullable()
+      .describe('The line for the entry in the catalogue that declares a type which fits; null if the declared type does.'),
   })
   .meta({ id: 'SchemaColumn', description: 'A column of a typed view.' });
 export type SchemaColumnModel = z.output<typeof SchemaColumn>;
@@ -46,7 +57,11 @@ export function schemaRoutes({ db, catalogue }: { readonly db: Database; readonl
         querystring: listQuery({ resource: ResourceName.exactOptional() }),
         response: { 200: pageOf(SchemaColumn) },
       }),
-      async ({ query }) => presentPage(await listColumns(db, query), presentColumn),
+      async ({ query }) => {
+        const page = await listColumns(db, query);
+        const arrays = await readArrays(db.prisma, [...new Set(page.data.map(({ resource }) => resource))]);
+        return presentPage(page, (row) => presentColumn(row, arrays));
+      },
     );
 
     api.post(
@@ -74,8 +89,22 @@ function resourcesOf({ endpoints }: Catalogue, resource: string | undefined): st
   throw new MusterError('unknown_resource', `No such resource in the catalogue: ${resource}. There are: ${all.join(', ')}.`);
 }
 
-function presentColumn(row: ColumnRow): SchemaColumnModel {
-  const { resource, view, name: column, path, type, firstSeenAt, lastSeenAt, values, nulls, misfits, textPosition } = row;
+function presentColumn(row: ColumnRow, arrays: readonly ArrayView[]): SchemaColumnModel {
+  const array = arrays.find(({ view }) => view === row.view);
+  const {
+    resource,
+    view,
+    name: column,
+    path,
+    type,
+    declared,
+    firstSeenAt,
+    lastSeenAt,
+    values,
+    nulls,
+    misfits,
+    textPosition,
+  } = row;
   return {
     resource,
     view,
@@ -88,5 +117,9 @@ function presentColumn(row: ColumnRow): SchemaColumnModel {
     nulls,
     misfits,
     text_column: textPosition === null ? null : textColumn(column),
+    declared,
+    misfit_kinds: misfitKinds(row),
+    twins: row.twins.map((twin) => ({ column: twin.name, type: twin.type })),
+    catalogue: catalogueLine(row, array ? [...array.path, ...(array.innerPath ?? [])] : []),
   };
 }

@@ -20,6 +20,10 @@ export function registerSchema(program: Command): void {
     });
 }
 
+function listed(items: readonly string[]): string | undefined {
+  return items.length === 0 ? undefined : items.join(', ');
+}
+
 const COLUMNS: Columns<SchemaColumnModel> = {
   ...members('resource', 'column', 'type'),
   KEY: ({ path }) => path.map((key) => JSON.stringify(key)).join(' > '),
@@ -27,4 +31,8 @@ const COLUMNS: Columns<SchemaColumnModel> = {
   'LAST SEEN': ({ last_seen_at }) => time(last_seen_at),
   ...members('values', 'nulls', 'misfits'),
   VIEW: ({ resource, view }) => (view === resource ? '' : view),
+  'OF KIND': ({ misfit_kinds }) => listed(Object.entries(misfit_kinds).map(([kind, count]) => `${kind} ${count}`)),
+  FROM: ({ declared }) => (declared === null ? 'inferred' : `declared ${declared}`),
+  TWINS: ({ twins }) => listed(twins.map(({ column }) => column)),
+  ...members('catalogue'),
 };

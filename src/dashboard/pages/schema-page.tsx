@@ -35,13 +35,28 @@ export const schemaPage = listPage<SchemaColumnModel>({
 
 const COLUMNS: readonly Column<SchemaColumnModel>[] = [
   column('List', ({ resource }) => resource),
-  column('Column', ({ column: name, text_column: text }) => (
+  column('Column', ({ column: name, text_column: text, twins }) => (
     <>
       <code>{name}</code>
       {text !== null && <small class="why">others in {text}</small>}
+      {twins.map((twin) => (
+        <small key={twin.column} class="why">
+          as {twin.type} in {twin.column}
+        </small>
+      ))}
     </>
   )),
-  column('Type', ({ type }) => type),
+  column('Type', ({ type, declared, catalogue }) => (
+    <>
+      {type}
+      <small class="why">{declared === null ? 'inferred' : `declared ${declared}`}</small>
+      {catalogue !== null && (
+        <small class="why">
+          catalogue: <code>{catalogue}</code>
+        </small>
+      )}
+    </>
+  )),
   column('Key', ({ path }) => <code>{path.map((key) => JSON.stringify(key)).join(' › ')}</code>),
   column('First seen', ({ first_seen_at, last_seen_at }) => (
     <>
@@ -53,5 +68,10 @@ const COLUMNS: readonly Column<SchemaColumnModel>[] = [
   )),
   counts('Values', ({ values }) => values),
   counts('Nulls', ({ nulls }) => nulls),
-  column('Misfits', ({ misfits }) => (misfits > 0 ? <span class="warn">{numberText(misfits)}</span> : '0'), { numeric: true }),
+  column(
+    'Misfits',
+    ({ misfits, misfit_kinds }) =>
+      misfits > 0 ? <span class="warn">{`${numberText(misfits)} (${Object.keys(misfit_kinds).join(', ')})`}</span> : '0',
+    { numeric: true },
+  ),
 ];

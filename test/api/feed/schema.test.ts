@@ -31,7 +31,7 @@ const row = (resource: string, position: number, more: object = {}) => ({
 beforeAll(async () => {
   admin = await startAdmin();
   await writeKeys(admin.db.prisma, [
-    row('employees', 2, { path: ['a.b', '"'], textPosition: 3, misfits: 2 }),
+    row('employees', 2, { path: ['a.b', '"'], textPosition: 3, misfits: 2, kinds: { number: 3, string: 2 } }),
     row('employees', 1),
     row('departments', 1),
     row('employees', 1, { view: 'employees__jobs' }),
@@ -56,8 +56,18 @@ test('columns are listed in the order in which they were added, page by page', a
         nulls: 1,
         misfits: 0,
         text_column: null,
+        declared: null,
+        misfit_kinds: {},
+        twins: [],
+        catalogue: 'columns: { "key 1": numeric }',
       },
-      expect.objectContaining({ column: 'key_2', path: ['a.b', '"'], misfits: 2, text_column: 'key_2__text' }),
+      expect.objectContaining({
+        column: 'key_2',
+        path: ['a.b', '"'],
+        misfits: 2,
+        misfit_kinds: { string: 2 },
+        text_column: 'key_2__text',
+      }),
       expect.objectContaining({ resource: 'employees', view: 'employees__jobs', column: 'key_1' }),
     ],
     next_cursor: null,

@@ -30,7 +30,21 @@ test('columns are printed with the keys that they are of, of one list or of all'
   const all = await operate('schema');
   expect([all.code, all.stderr]).toEqual([0, '']);
   const [head, ...rows] = cells(all.stdout);
-  expect(head).toEqual(['RESOURCE', 'COLUMN', 'TYPE', 'KEY', 'SINCE', 'LAST SEEN', 'VALUES', 'NULLS', 'MISFITS']);
+  expect(head).toEqual([
+    'RESOURCE',
+    'COLUMN',
+    'TYPE',
+    'KEY',
+    'SINCE',
+    'LAST SEEN',
+    'VALUES',
+    'NULLS',
+    'MISFITS',
+    'OF KIND',
+    'FROM',
+    'TWINS',
+    'CATALOGUE',
+  ]);
   expect(rows.map((row) => row.slice(0, 4))).toEqual([
     ['departments', 'id_2', 'text', '"id"'],
     ['departments', 'name', 'text', '"name"'],
@@ -38,6 +52,7 @@ test('columns are printed with the keys that they are of, of one list or of all'
     ['employees', 'id_2', 'text', '"id"'],
     ['employees', 'salary', 'numeric', '"salary"'],
   ]);
+  expect(rows.map((row) => row.slice(-3))[4]).toEqual(['inferred', '-', 'columns: { salary: numeric }']);
   const one = await operate('schema', 'departments', '--json');
   expect(one.json().map(({ resource, column }) => `${resource} ${column}`)).toEqual(['departments id_2', 'departments name']);
 });
