@@ -49,8 +49,8 @@ test('a view of a list is exported with the proofs of the list', async () => {
     ['e100', 9, true],
     ['e101', 0, true],
   ]);
-  const last = rows.find(({ id, _is_current }) => id === 'e100' && _is_current)!;
-  expect((await exported({ resource: 'employees_history', since: String(last._seq - 1) })).rows).toEqual([last]);
+  const last = rows.find(({ id, _is_current }) => id === 'e100' && _is_current)! as Readonly<Record<string, unknown>>;
+  expect((await exported({ resource: 'employees_history', since: String(Number(last['_seq']) - 1) })).rows).toEqual([last]);
 
   const elements = await exported({ resource: 'employees__stand_in' });
   expect(elements.manifest).toMatchObject({ view_of: 'employees', rows: 240 });
