@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { measureChanges } from './changes.js';
 import { measureExport } from './export.js';
 import { measureFeed } from './feed.js';
 import {
@@ -46,6 +47,7 @@ const parts = {
   'schema-log': () => measureSchemaLog(measures, scale),
   stock: () => measureStock(measures, scale),
   feed: () => measureFeed(measures, Number(process.env['BENCH_CHANGES'] ?? 5_000_000)),
+  changes: () => measureChanges(measures, Number(process.env['BENCH_CHANGES'] ?? 600_000)),
   pages: () => measurePages(measures, Number(process.env['BENCH_REQUESTS'] ?? 100)),
 };
 for (const [name, measure] of Object.entries(parts)) {
