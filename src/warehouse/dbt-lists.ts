@@ -1,119 +1,106 @@
-import pg from 'pg';
+import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
 import type { Reader } from '../db/connection/read-only.js';
 import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { Prisma } from '../generated/prisma/client.js';
+import { describe } from './dbt-descriptions.js';
+import type { DbtColumn, DbtInput, DbtList, DbtRecords, DbtView } from './dbt-input.js';
+import { findReferences, findRepeatedId } from './dbt-references.js';
 
-/** The input for a dbt package. */
-export interface DbtList {
-  /** Name of the resource, and of its view in schema `warehouse`. */
+/** A key of the records that has a column: a row of `warehouse.columns`. */
+interface KeyColumn {
   readonly resource: string;
-  /** The view's columns, in its order. */
-  readonly columns: readonly string[];
-  /** Columns of `warehouse.<resource>_history`, in its order. */
-  readonly historyColumns: readonly string[];
-  /** Whether it was walked for any company: otherwise its freshness is unknown. */
-  readonly isWalked: boolean;
-  readonly references: readonly DbtReference[];
-}
-
-/** A reference: every examined value of `column` is the id of a record of `resource` of the same company; in the same list, the id of another record. */
-export interface DbtReference {
+  readonly view: string;
   readonly column: string;
-  readonly resource: string;
+  readonly path: readonly string[];
+  readonly type: string;
+  readonly firstSeen: string;
 }
 
-/** How many values of a column are examined: the first ones rule most columns out. */
-const FIRST_LOOK = 20;
-const LOOK = 5_000;
+const FACTS = ['companies', 'lists', 'runs', 'walks', 'barriers', 'feed', 'as_of_limits', 'columns'];
 
-/** A reference needs at least this many values: a handful may agree by chance. */
-const FEWEST_VALUES = 5;
+/** The views of the catalogue's lists, with descriptions, and the references between them. */
+export async function readDbtInput(db: Reader, { endpoints }: Pick<Catalogue, 'endpoints'>): Promise<DbtInput> {
+  const keys = await readKeyColumns(db);
+  const views = await readViews(db, keys);
+  const arrays = await readArrays(db);
+  const present = endpoints.filter(({ resource }) => views.has(resource));
+  const resources = present.map(({ resource }) => resource);
+  const missing: string[] = [];
 
-/** The lists of these resources that have a view in schema `warehouse`, and the references between them that the records show. */
-export async function readDbtLists(db: Reader, resources: readonly string[]): Promise<DbtList[]> {
-  const columnsOfEach = new Map<string, Column[]>();
-  for (const resource of resources) {
-    const columns = await columnsOf(db, resource);
-    if (columns.length > 0) columnsOfEach.set(resource, columns);
-  }
+  const records = async (endpoint: Endpoint, view: DbtView): Promise<DbtRecords> => {
+    const outer = view.name === endpoint.resource ? [] : arrays.get(view.name);
+    const found = await findReferences(db, { endpoint, view, outer, resources });
+    return { ...view, ...found, repeated: outer?.length === 0 ? await findRepeatedId(db, endpoint, view) : [] };
+  };
   const lists: DbtList[] = [];
-  for (const [resource, columns] of columnsOfEach) {
-    const references: DbtReference[] = [];
-    for (const { name: column } of columns.filter(mayRefer)) {
-      const referred = await firstReferred(db, { resource, column }, [...columnsOfEach.keys()]);
-      if (referred !== undefined) references.push({ column, resource: referred });
+  for (const endpoint of present) {
+    const { resource } = endpoint;
+    const living = await records(endpoint, views.get(resource)!);
+    const names = new Set(keys.filter((key) => key.resource === resource && key.view !== resource).map(({ view }) => view));
+    const elements: DbtRecords[] = [];
+    for (const name of [...names].toSorted()) {
+      const view = views.get(name);
+      if (view !== undefined) elements.push(await records(endpoint, view));
     }
+    const found = new Set([living, ...elements].flatMap(({ references }) => references.map(({ path }) => path)));
+    const declared = Object.keys(endpoint.references ?? {});
+    missing.push(...declared.filter((path) => !found.has(path)).map((path) => `${resource}.${path}`));
     lists.push({
       resource,
-      columns: columns.map(({ name }) => name),
-      historyColumns: (await columnsOf(db, `${resource}_history`)).map(({ name }) => name),
-      isWalked: await isWalked(db, resource),
-      references,
+      living,
+      elements,
+      history: views.get(`${resource}_history`),
+      changes: views.get(`${resource}_changes`),
     });
   }
-  return lists;
+  return { lists, facts: FACTS.flatMap((name) => views.get(name) ?? []), missing };
 }
 
-interface Column {
-  readonly name: string;
-  /** The type's name in PostgreSQL. */
-  readonly type: string;
-}
-
-/** Ids are texts, and the columns that Muster adds to every view are not references. */
-function mayRefer({ name, type }: Column): boolean {
-  return type === 'text' && !/^(environment|company_id|id|_.*)$/.test(name);
-}
-
-async function columnsOf(db: Reader, relation: string): Promise<Column[]> {
+/** Every view of schema `warehouse` by its name. */
+async function readViews(db: Reader, keys: readonly KeyColumn[]): Promise<Map<string, DbtView>> {
   const { rows } = await withDatabaseErrors(
-    db.query<Column>(
-      Prisma.sql`SELECT attname::text AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
-       WHERE attrelid = to_regclass(${view(relation)}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
-    ),
+    db.query<{ view: string; comment: string | null; name: string; type: string; columnComment: string | null }>(Prisma.sql`
+      SELECT c.relname::text AS view, obj_description(c.oid, 'pg_class') AS comment, a.attname::text AS name,
+        format_type(a.atttypid, a.atttypmod) AS type, col_description(c.oid, a.attnum) AS "columnComment"
+      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      WHERE c.relnamespace = to_regnamespace('warehouse') AND c.relkind IN ('v', 'm', 'r', 'p', 'f') ORDER BY c.relname, a.attnum`),
+  );
+  const keyOf = new Map(keys.map((key) => [`${key.view} ${key.column}`, key]));
+  const views = new Map<string, DbtView & { columns: DbtColumn[] }>();
+  for (const { view: name, comment, name: column, type, columnComment } of rows) {
+    const view = views.get(name) ?? { name, description: comment ?? '', columns: [] };
+    // The history and the changes have the columns of the list.
+    const key = keyOf.get(`${name.replace(/_(history|changes)$/, '')} ${column}`) ?? keyOf.get(`${name} ${column}`);
+    const description = columnComment ?? describe(column, key);
+    view.columns.push({ name: column, type, description, ...(key && { path: key.path }) });
+    views.set(name, view);
+  }
+  return views;
+}
+
+/** An older database has no views of array elements, and no column that names them. */
+async function readKeyColumns(db: Reader): Promise<KeyColumn[]> {
+  const { rows } = await withDatabaseErrors(
+    db.query<KeyColumn>(Prisma.sql`
+      SELECT resource, COALESCE(to_jsonb(c) ->> 'view', resource) AS view, "column", path, type,
+        to_char(first_seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS "firstSeen"
+      FROM warehouse.columns c ORDER BY resource, position`),
   );
   return rows;
 }
 
-async function isWalked(db: Reader, resource: string): Promise<boolean> {
-  const { rows } = await withDatabaseErrors(
-    db.query<{ found: boolean }>(
-      Prisma.sql`SELECT EXISTS (SELECT FROM ${Prisma.raw(view('lists'))} WHERE resource = ${resource}) AS found`,
+/** Where in the record the array of each view of elements is; of an array in an array, the path through both. Readers of `warehouse` alone do not know it. */
+async function readArrays(db: Reader): Promise<Map<string, readonly string[]>> {
+  const { rows: known } = await withDatabaseErrors(
+    db.query<{ known: boolean }>(
+      Prisma.sql`SELECT COALESCE(has_table_privilege(to_regclass('muster.schema_arrays'), 'SELECT'), false) AS known`,
     ),
   );
-  return rows[0]!.found;
-}
-
-async function firstReferred(
-  db: Reader,
-  of: { readonly resource: string; readonly column: string },
-  resources: readonly string[],
-): Promise<string | undefined> {
-  for (const resource of resources)
-    if ((await refers(db, of, resource, FIRST_LOOK)) && (await refers(db, of, resource, LOOK))) return resource;
-  return undefined;
-}
-
-async function refers(
-  db: Reader,
-  { resource, column }: { readonly resource: string; readonly column: string },
-  referred: string,
-  limit: number,
-): Promise<boolean> {
-  // A list's ids are also in the column of their own key, which refers to no other record.
-  const ownId = referred === resource ? 'id' : 'NULL::text';
+  if (!known[0]!.known) return new Map();
   const { rows } = await withDatabaseErrors(
-    db.query<{ different: number; unknown: number }>(
-      `SELECT (count(DISTINCT v.value) FILTER (WHERE v.id IS DISTINCT FROM v.value))::int AS different,
-         (count(*) FILTER (WHERE r.id IS NULL))::int AS unknown
-       FROM (SELECT environment, company_id, ${ownId} AS id, ${pg.escapeIdentifier(column)} AS value FROM ${view(resource)}
-             WHERE ${pg.escapeIdentifier(column)} IS NOT NULL LIMIT ${limit}) v
-       LEFT JOIN ${view(referred)} r ON r.environment = v.environment AND r.company_id = v.company_id AND r.id = v.value`,
+    db.query<{ view: string; path: string[] }>(
+      Prisma.sql`SELECT view, path || COALESCE(inner_path, '{}') AS path FROM muster.schema_arrays`,
     ),
   );
-  return rows[0]!.unknown === 0 && rows[0]!.different >= FEWEST_VALUES;
-}
-
-function view(name: string): string {
-  return `warehouse.${pg.escapeIdentifier(name)}`;
+  return new Map(rows.map(({ view, path }) => [view, path]));
 }

@@ -1,30 +1,46 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { BUILT_IN_CATALOGUE } from '../../src/catalogue/built-in.js';
 import { runMuster } from '../cli/run-muster.js';
 import { Deployment } from '../process/deployment.js';
 import type { TestProcess } from '../support/process.js';
-import { pythonEnvironment, runProgram } from '../support/python-environment.js';
 import { waitFor } from '../support/wait-for.js';
+import { dbtIn } from './run-dbt.js';
 
 // The package of `muster dbt init` as a data engineer has it: dbt itself, PostgreSQL, and a mirror of two companies.
 
-const DBT_MS = 120_000;
+/** Their descriptions are the comments that the database has. */
+const FACTS = ['companies', 'lists', 'runs', 'walks', 'barriers', 'feed', 'as_of_limits', 'columns'];
 
-let programs: string;
+interface Described {
+  readonly name: string;
+  readonly description: string;
+  readonly columns: readonly { readonly name: string; readonly description: string }[];
+}
+interface Properties {
+  readonly models?: readonly Described[];
+  readonly sources?: readonly { readonly tables: readonly Described[] }[];
+}
+
+let dbt: Awaited<ReturnType<typeof dbtIn>>;
 let deployment: Deployment;
 let processes: TestProcess[];
 const folder = mkdtempSync(join(tmpdir(), 'muster-dbt-'));
 const dir = join(folder, 'package');
 
 beforeAll(async () => {
-  programs = await pythonEnvironment(fileURLToPath(new URL('requirements.txt', import.meta.url)));
   deployment = await Deployment.open({
     sandbox: { companies: ['one', 'two'].map((name) => ({ name, employees: 120, departments: 9 })) },
+    catalogue: {
+      employees: BUILT_IN_CATALOGUE.employees,
+      departments: { ...BUILT_IN_CATALOGUE.departments, references: { managerId: 'employees', 'head.id': 'employees' } },
+    },
   });
   processes = await Promise.all([deployment.startApi(), deployment.startWorker()]);
+  dbt = await dbtIn(dir, deployment.database.url);
   for (const { companyId } of deployment.sandbox.companies) await deployment.onboard(companyId);
   for (const { companyId } of deployment.sandbox.companies) await deployment.runEnd(companyId);
   await waitFor(async () => {
@@ -50,30 +66,10 @@ async function columnsOf(view: string, schema = 'warehouse'): Promise<string[]> 
   return rows.map(({ name }) => name);
 }
 
-async function dbt(...args: string[]): Promise<{ code: number | null; output: string }> {
-  const { hostname, port, username, password, pathname } = new URL(deployment.database.url);
-  const env = {
-    PATH: process.env.PATH,
-    HOME: folder,
-    PGHOST: hostname,
-    PGPORT: port,
-    PGUSER: username,
-    PGPASSWORD: decodeURIComponent(password),
-    PGDATABASE: pathname.slice(1),
-    DBT_SEND_ANONYMOUS_USAGE_STATS: 'false',
-  };
-  return runProgram(
-    join(programs, 'dbt'),
-    ['--no-use-colors', ...args, '--project-dir', dir, '--profiles-dir', dir],
-    env,
-    DBT_MS,
-    dir,
-  );
-}
-
-test('is built, and is fresh', async () => {
-  const { code, stdout } = await runMuster(['dbt', 'init', dir], deployment.env);
+test('is built, is fresh, and has docs', async () => {
+  const { code, stdout, stderr } = await runMuster(['dbt', 'init', dir], deployment.env);
   expect(stdout).toContain('of 2 lists');
+  expect(stderr).toContain('No test of departments.head.id');
   expect(code).toBe(0);
   const build = await dbt('build');
   expect(build.output).toMatch(/PASS=\d+ WARN=0 ERROR=0/);
@@ -81,22 +77,39 @@ test('is built, and is fresh', async () => {
   const freshness = await dbt('source', 'freshness');
   expect(freshness).toMatchObject({ code: 0 });
   expect(freshness.output.match(/PASS freshness of muster\./g)).toHaveLength(2);
+  expect(await dbt('docs', 'generate')).toMatchObject({ code: 0 });
   const [counted] = await query<{ n: string; companies: string }>(
     'SELECT count(*) AS n, count(DISTINCT company_id) AS companies FROM analytics.stg_muster__employees',
   );
   expect(counted).toEqual({ n: '240', companies: '2' });
 });
 
-test('knows who belongs where by what the records show', async () => {
+test('knows which records belong together by the catalogue, and by names that the values confirm', async () => {
   const text = (name: string) => readFileSync(join(dir, 'models/staging', name), 'utf8');
-  expect(text('stg_muster__employees.yml')).toContain("to: ref('stg_muster__departments')");
-  expect(text('stg_muster__departments.yml')).toContain("to: ref('stg_muster__employees')");
-  expect(text('stg_muster__employees.yml').match(/relationships/g)).toHaveLength(1);
+  const [found, declared] = [text('stg_muster__employees.yml'), text('stg_muster__departments.yml')];
+  expect(found).toMatch(/to: ref\('stg_muster__departments'\)\n.*field: _key\n.*config:\n.*severity: warn/);
+  expect(declared).toMatch(/to: ref\('stg_muster__employees'\)\n.*field: _key\n.*config:\n.*severity: error/);
+  expect([found, declared].map((each) => each.match(/relationships/g)?.length)).toEqual([1, 1]);
   const [lost] = await query<{ n: string }>(
     `SELECT count(*) AS n FROM analytics.stg_muster__employees e
      LEFT JOIN analytics.stg_muster__departments d ON d._key = e._department_id_key WHERE d._key IS NULL`,
   );
   expect(lost!.n).toBe('0');
+});
+
+test('describes every column of every source and model', async () => {
+  for (const file of readdirSync(join(dir, 'models'), { recursive: true, encoding: 'utf8' }).filter((each) =>
+    each.endsWith('.yml'),
+  )) {
+    const { models = [], sources = [] } = parse(readFileSync(join(dir, 'models', file), 'utf8')) as Properties;
+    for (const { name, description, columns } of [...models, ...sources.flatMap(({ tables }) => tables)]) {
+      const isFact = FACTS.includes(name);
+      if (!isFact) expect(description, name).toBeTruthy();
+      for (const column of columns) if (!isFact) expect(column.description, `${name}.${column.name}`).toBeTruthy();
+    }
+  }
+  const described = readFileSync(join(dir, 'models/staging/stg_muster__employees.yml'), 'utf8');
+  expect(described).toContain('address.city');
 });
 
 test('is not written over unless that is asked for', async () => {
@@ -155,31 +168,42 @@ test('is late as soon as one list of many is', async () => {
   expect((await dbt('test', '--select', 'muster_lists_in_time')).code).toBe(0);
   await pause(false);
   expect((await dbt('source', 'freshness')).code).toBe(1);
+  const build = await dbt('build');
+  expect(build.code).toBe(1);
+  expect(build.output).toMatch(/FAIL 1 muster_lists_in_time__employees/);
+  expect(build.output).toMatch(/PASS muster_lists_in_time__departments/);
   await change('now()');
   expect((await dbt('source', 'freshness')).code).toBe(0);
 });
 
-test('is late where a list was never proved, once its first proof is overdue, and not before', async () => {
+test('fails where a list was never proved, from the first, and where it has never been read', async () => {
   const { companyId } = deployment.sandbox.companies[0]!;
   const list = `company_id = '${companyId}' AND resource = 'departments'`;
-  const [{ at: provedAt }] = (await query<{ at: string }>(
-    `SELECT last_verified_at::text AS at FROM muster.lists WHERE ${list}`,
-  )) as [{ at: string }];
-  // None of its records was kept, so that the view has rows of the other company alone.
-  await query(`UPDATE mirror.departments SET deleted_at = now() WHERE company_id = '${companyId}'`);
+  const proved = () => dbt('test', '--select', 'muster_lists_proved');
+  await query(`CREATE TABLE public.kept AS SELECT * FROM muster.lists WHERE ${list}`);
   await query(`UPDATE muster.lists SET last_verified_at = NULL, begun_at = now() - interval '1 hour' WHERE ${list}`);
-  expect(await dbt('source', 'freshness')).toMatchObject({ code: 0 });
-  expect((await dbt('test', '--select', 'muster_lists_in_time')).code).toBe(0);
-  await query(`UPDATE muster.lists SET begun_at = now() - interval '27 hours' WHERE ${list}`);
-  await query(`UPDATE muster.connections SET created_at = now() - interval '3 days' WHERE company_id = '${companyId}'`);
   const freshness = await dbt('source', 'freshness');
   expect(freshness.code).toBe(1);
   expect(freshness.output).toMatch(/ERROR STALE freshness of muster\.departments/);
   expect(freshness.output).toMatch(/PASS freshness of muster\.employees/);
-  expect((await dbt('test', '--select', 'muster_lists_in_time')).code).toBe(1);
-  await query(`UPDATE muster.lists SET last_verified_at = '${provedAt}' WHERE ${list}`);
-  await query(`UPDATE mirror.departments SET deleted_at = NULL WHERE company_id = '${companyId}'`);
+  expect((await dbt('test', '--select', 'muster_lists_in_time')).code).toBe(0);
+  const build = await dbt('build');
+  expect(build.code).toBe(1);
+  expect(build.output).toMatch(/FAIL 1 muster_lists_proved__departments/);
+  expect(build.output).toMatch(/PASS muster_lists_proved__employees/);
+
+  await query(`UPDATE muster.lists SET unavailable_since = now() WHERE ${list}`);
+  expect((await proved()).code).toBe(0);
   expect((await dbt('source', 'freshness')).code).toBe(0);
+  await query(`DELETE FROM muster.lists WHERE ${list}`);
+  expect((await proved()).output).toMatch(/FAIL 1 muster_lists_proved__departments/);
+  await query(`UPDATE muster.connections SET paused = true`);
+  expect((await proved()).code).toBe(0);
+  expect((await dbt('source', 'freshness')).code).toBe(0);
+  await query(`UPDATE muster.connections SET paused = false`);
+  await query(`INSERT INTO muster.lists SELECT * FROM public.kept`);
+  await query(`DROP TABLE public.kept`);
+  expect((await proved()).code).toBe(0);
 });
 
 test('fails where a record stands twice', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { loadCatalogue } from '../../catalogue/load-catalogue.js';
@@ -29,25 +29,43 @@ export function registerDbt(program: Command): void {
           `${dir} is not empty: name another folder, or overwrite the files of an earlier package with --force.`,
         );
       const config = loadConfig(process.env);
-      const { endpoints } = loadCatalogue(config.cataloguePath);
-      const [{ readOnly }, { requireMusterDatabase }, { readDbtLists }, { dbtPackage }] = await Promise.all([
+      const catalogue = loadCatalogue(config.cataloguePath);
+      const [{ readOnly }, { requireMusterDatabase }, { readDbtInput }, { dbtPackage, isWrittenByMuster }] = await Promise.all([
         import('../../db/connection/read-only.js'),
         import('../../db/connection/muster-database.js'),
         import('../../warehouse/dbt-lists.js'),
         import('../../warehouse/dbt-package.js'),
       ]);
-      const resources = endpoints.map(({ resource }) => resource);
-      const lists = await readOnly(await readingUrl(config), async (db) => {
+      const input = await readOnly(await readingUrl(config), async (db) => {
         await requireMusterDatabase(db);
-        return readDbtLists(db, resources);
+        return readDbtInput(db, catalogue);
       });
-      const files = dbtPackage(lists, config);
+      const files = dbtPackage(input, config);
+      // A model of a list that is gone would have no source.
+      for (const path of sqlAndYaml(dir))
+        if (!files.has(path) && isWrittenByMuster(readFileSync(join(dir, path), 'utf8'))) rmSync(join(dir, path));
       for (const [path, text] of files) {
         mkdirSync(dirname(join(dir, path)), { recursive: true });
         writeFileSync(join(dir, path), text);
       }
       for (const path of files.keys()) if (json) console.log(JSON.stringify({ file: join(dir, path) }));
+      for (const path of input.missing)
+        console.error(`No test of ${path}: the catalogue says that it refers to a list, and it has no column with ids yet.`);
       if (!json)
-        console.log(`Wrote ${files.size} files of ${lists.length} lists. Next: cd ${dir} && dbt source freshness && dbt build`);
+        console.log(
+          `Wrote ${files.size} files of ${input.lists.length} lists. Next: cd ${dir} && dbt source freshness && dbt build`,
+        );
     });
+}
+
+/** The files in the folders of a package, as paths within it. */
+function sqlAndYaml(dir: string): string[] {
+  return ['models', 'macros', 'tests']
+    .filter((folder) => existsSync(join(dir, folder)))
+    .flatMap((folder) =>
+      readdirSync(join(dir, folder), { recursive: true, encoding: 'utf8' }).map(
+        (path) => `${folder}/${path.replaceAll('\\', '/')}`,
+      ),
+    )
+    .filter((path) => /\.(sql|yml)$/.test(path));
 }
