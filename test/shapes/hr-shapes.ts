@@ -134,7 +134,7 @@ const personio: HrShape = {
     };
   }, // prettier-ignore
   sql: {
-    people: `SELECT company_id, id, attributes__department__value__attributes AS department_object, attributes__hire_date__value::date AS hired,
+    people: `SELECT company_id, id, attributes__department__value__attributes__name AS department, attributes__hire_date__value::date AS hired,
       attributes__termination_date__value::date AS left_on FROM warehouse.$`,
     pay: 'SELECT company_id, id, attributes__start_date::date AS valid_from, attributes__value AS amount FROM warehouse.$__attributes__salaries__value',
     accounts: 'SELECT company_id, id, attributes__iban__value AS iban FROM warehouse.$ WHERE attributes__iban__value IS NOT NULL',
@@ -232,12 +232,12 @@ const workday: HrShape = {
     };
   }, // prettier-ignore
   sql: {
-    people: `SELECT company_id, id, primary_job__supervisory_organization AS department, left(hire_date, 10)::date AS hired,
+    people: `SELECT company_id, id, primary_job__supervisory_organization__descriptor AS department, left(hire_date, 10)::date AS hired,
       left(termination_date, 10)::date AS left_on FROM warehouse.$`,
     pay: 'SELECT company_id, id, left(effective_date, 10)::date AS valid_from, base_pay::numeric AS amount FROM warehouse.$__compensation_group',
     accounts: 'SELECT company_id, id, iban FROM warehouse.$__payment_elections_group',
     absences: 'SELECT company_id, id, type__descriptor AS kind, units::numeric AS days FROM warehouse.$__time_off_group',
-    family: 'person__legal_name',
+    family: 'person__legal_name__last_name',
   },
 };
 
