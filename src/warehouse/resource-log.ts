@@ -255,7 +255,7 @@ function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((key, n) => b[n] === key);
 }
 
-/** What a key's counts say of it, as if it had been sighted. */
+/** Sightings that would give the counts of a key. */
 function sightingsOf(row: KeyRow): Sighting[] {
   const { resource, view, path, environment, firstRunId: runId, firstSeenAt, lastSeenAt } = row;
   const place = { resource, arrayPath: null, innerPath: null, view, path, environment, runId, firstSeenAt, lastSeenAt };

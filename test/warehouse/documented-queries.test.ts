@@ -35,8 +35,14 @@ function person(n: number) {
     ],
     bankAccounts: [{ iban: `NO93${n}`, isPrimary: true }],
     absences: [{ kind: 'sick', startsOn: '2024-05-02', days: 1.5 }],
+    ...nested(n),
   };
 }
+
+const nested = (n: number) => ({
+  hours: { [`2024-01-${10 + (n % 20)}`]: { planned: 8 } },
+  jobs: [{ title: 'Cook' }, { title: 'Chef' }],
+});
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -74,11 +80,24 @@ test.each(QUERIES)('a reader can run %s', async (query) => {
 });
 
 test('what they say of the records is so', async () => {
-  const [typed, misfits] = await Promise.all(QUERIES.slice(0, 2).map((query) => reader.query(query)));
-  expect(typed!.rowCount).toBe(121);
-  expect(misfits!.rows).toEqual([{ id: '4711', salary: null, salary__text: 'plenty' }]);
+  const run = (part: string) => reader.query(QUERIES.find((query) => query.includes(part))!);
+  expect((await run('address__city')).rowCount).toBe(121);
+  expect((await run('jsonb_each(hours)')).rows).toContainEqual({ id: '7', day: '2024-01-17', planned: '8' });
+  expect((await run('employees__jobs')).rows).toContainEqual({ last_name: 'N7', title: 'Chef', _idx: 1 });
+  expect((await run('salary__text')).rows).toEqual([{ id: '4711', salary: null, salary__text: 'plenty' }]);
   const since = QUERIES.find((query) => query.includes('changes_since'))!;
   expect((await reader.query(since)).rows).toMatchObject([{ resource: 'employees', records: 120, changes_since: '1' }]);
+});
+
+test('a reader sees what has no column, too', async () => {
+  await database.db.pool.query(
+    `UPDATE mirror.employees SET data = data || '{"address": {"city": "Oslo", "floor": {"number": 3}}, "jobs": [{"title": "Cook", "grade": {"step": 2}}]}'
+     WHERE id = '3'`,
+  );
+  const { rows } = await reader.query(
+    `SELECT e._rest AS record, j._rest AS element FROM warehouse.employees e JOIN warehouse.employees__jobs j USING (environment, company_id, id) WHERE id = '3'`,
+  );
+  expect(rows).toEqual([{ record: { address: { floor: { number: 3 } } }, element: { grade: { step: 2 } } }]);
 });
 
 test('the ten questions have their answers', async () => {

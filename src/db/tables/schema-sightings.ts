@@ -1,4 +1,4 @@
-// What the schema log counts in records: keys by their place, and the kinds of their values. Objects are looked into as deep as they are flattened, and so are
+// The schema log counts the keys in records by their place, and the kinds of their values. Objects are looked into as deep as they are flattened, and so are
 // the elements of arrays, and of arrays inside these. Objects that are kept whole are not looked into.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
