@@ -13,23 +13,16 @@ import {
 } from '../db/tables/schema-columns.js';
 import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js';
 import { nameColumn, nameTwin } from './column-names.js';
-import { decideType, mismatchesOf, twinCandidates } from './column-types.js';
+import { decideType, kindToAsk, mismatchesOf } from './column-types.js';
+import { DeclaredKeys } from './declared-keys.js';
+import { isInside, keyOf, type LogView, newKey, unseenKey } from './log-keys.js';
 import { findMaps } from './maps.js';
-
-/** A view of a resource whose columns are logged. */
-export interface LogView {
-  readonly resource: string;
-  readonly view: string;
-  /** The arrays around its keys, outermost first: the array in the record, and the array in an element of that. */
-  readonly arrays: readonly (readonly string[])[];
-}
 
 /** The keys of one view in the log, with the changes that sightings and decisions make. */
 export class ColumnLog {
   readonly #of: LogView;
   readonly #flatten: number;
-  /** Declared types, by the dot path of the key in the record. */
-  readonly #declared: ReadonlyMap<string, string>;
+  readonly #declared: DeclaredKeys;
   readonly #rows: Map<string, KeyRow>;
   readonly #changed = new Set<string>();
   readonly #added: string[] = [];
@@ -47,7 +40,7 @@ export class ColumnLog {
   constructor(of: LogView, rows: readonly KeyRow[], endpoint?: Endpoint) {
     this.#of = of;
     this.#flatten = endpoint?.flatten ?? 1;
-    this.#declared = new Map(Object.entries(endpoint?.columns ?? {}));
+    this.#declared = new DeclaredKeys(endpoint?.columns, of.arrays.flat());
     this.#rows = new Map(rows.map((row) => [keyOf(row.path), row]));
     const columns = rows.filter(isColumn);
     this.#names = columns.flatMap(({ name, twins }) => [name, ...twins.map((twin) => twin.name)]);
@@ -76,7 +69,7 @@ export class ColumnLog {
       const { kind, count, firstSeenAt, lastSeenAt } = seen;
       const known = this.#rows.get(key);
       if (!known && this.isInKeptWhole(seen.path)) continue;
-      const row = known ?? this.#declare(newKey(this.#of, seen));
+      const row = known ?? this.#declared.declare(newKey(this.#of, seen));
       const kinds = { ...row.kinds, [kind]: (row.kinds[kind] ?? 0) + count };
       this.#put(key, {
         ...row,
@@ -103,7 +96,7 @@ export class ColumnLog {
     for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);
     for (const [key, row] of this.#rows) {
       if (!isColumn(row)) continue;
-      const twinDue = this.#twinDue(key, row);
+      const twinDue = kindToAsk(row, this.#found.get(key));
       const mismatches = mismatchesOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
       const wantsText = mismatches > 0 && row.textPosition === null;
       // A new column has its type mismatches from the start: nothing about it has changed.
@@ -118,13 +111,12 @@ export class ColumnLog {
    * type. What was declared earlier keeps its column. Keys within one that is kept whole leave the log.
    */
   declare(at: Date): void {
-    const paths = [...this.#declared.keys()].flatMap((dotPath) => this.#pathHere(dotPath.split('.')) ?? []);
-    for (const path of paths) {
+    for (const path of this.#declared.paths) {
       const key = keyOf(path);
-      if (!this.#rows.has(key) && this.#isPathOfView(path)) this.#put(key, this.#declare(unseenKey(this.#of, path, at)));
+      if (!this.#rows.has(key) && this.#isPathOfView(path)) this.#put(key, this.#declared.declare(unseenKey(this.#of, path, at)));
     }
     for (const [key, row] of this.#rows) {
-      const declared = this.#declare(row);
+      const declared = this.#declared.declare(row);
       if (declared.declared !== row.declared) this.#put(key, declared);
     }
     for (const [key, row] of this.#rows) {
@@ -146,7 +138,7 @@ export class ColumnLog {
     }
     const twin = { name: nameTwin(row.name, type, this.#names), type, position: (this.#lastPosition += 1) };
     const twinned = { ...row, twins: [...row.twins, twin] };
-    this.#put(key, { ...twinned, twinDue: this.#twinDue(key, twinned) });
+    this.#put(key, { ...twinned, twinDue: kindToAsk(twinned, this.#found.get(key)) });
     this.#names.push(twin.name);
   }
 
@@ -159,7 +151,7 @@ export class ColumnLog {
     const key = keyOf(path);
     const row = this.#rows.get(key) as ColumnRow;
     const answered = { ...row, twinDue: answer.waits ? kind : null, twinAnswers: { ...row.twinAnswers, [kind]: answer } };
-    this.#put(key, { ...answered, twinDue: this.#twinDue(key, answered) });
+    this.#put(key, { ...answered, twinDue: kindToAsk(answered, this.#found.get(key)) });
   }
 
   get size(): number {
@@ -261,29 +253,6 @@ export class ColumnLog {
     this.#added.push(name);
   }
 
-  /** The kind of which the mirror has to be asked, if the counts suggest that a twin would show all living values. */
-  #twinDue(key: string, row: ColumnRow): Kind | null {
-    const candidates = twinCandidates(row);
-    const due = candidates.find(({ kind, count }) => {
-      const last = row.twinAnswers[kind];
-      return !last || count >= 2 * last.count || this.#found.get(key)?.has(kind);
-    });
-    return (due ?? candidates.find(({ kind }) => kind === row.twinDue))?.kind ?? null;
-  }
-
-  /** Records what the catalogue declares of a key. A key that is declared jsonb is kept whole. */
-  #declare(row: KeyRow): KeyRow {
-    // A dot may also be part of a name, as in the paths of privacy rules.
-    const declared = this.#declared.get([...this.#of.arrays.flat(), ...row.path].join('.')) ?? null;
-    return { ...row, declared, isKeptWhole: row.isKeptWhole || declared === 'jsonb' };
-  }
-
-  /** The path within this view of a path within the record; undefined if it leads elsewhere. */
-  #pathHere(path: readonly string[]): readonly string[][] | undefined {
-    const around = this.#of.arrays.flat();
-    return path.length > around.length && around.every((key, n) => path[n] === key) ? [path.slice(around.length)] : undefined;
-  }
-
   /** Whether the path leads through objects that are flattened: not through an array, nor deeper. */
   #isPathOfView(path: readonly string[]): boolean {
     const around = path.map((_key, n) => this.#rows.get(keyOf(path.slice(0, n)))?.kinds ?? {});
@@ -313,43 +282,6 @@ export class ColumnLog {
     this.#rows.set(key, row);
     this.#changed.add(key);
   }
-}
-
-function keyOf(path: readonly string[]): string {
-  return JSON.stringify(path);
-}
-
-/** Whether a key is inside the objects of another key. */
-export function isInside(path: readonly string[], around: readonly string[]): boolean {
-  return path.length > around.length && around.every((key, n) => path[n] === key);
-}
-
-function newKey(
-  { resource, view }: LogView,
-  seen: Pick<Sighting, 'path' | 'environment' | 'runId' | 'firstSeenAt' | 'lastSeenAt'>,
-): KeyRow {
-  const { path, environment, runId, firstSeenAt, lastSeenAt } = seen;
-  const undecided = { name: null, type: null, position: null, textPosition: null, declared: null };
-  const untwinned = { twins: [], twinDue: null, twinAnswers: {} };
-  const counts = { kinds: {}, values: 0, nulls: 0, misfits: 0 };
-  return {
-    resource,
-    view,
-    path: [...path],
-    isKeptWhole: false,
-    ...undecided,
-    ...untwinned,
-    ...counts,
-    environment,
-    firstRunId: runId,
-    firstSeenAt,
-    lastSeenAt,
-  };
-}
-
-/** A key that no record has had. */
-function unseenKey(of: LogView, path: readonly string[], at: Date): KeyRow {
-  return newKey(of, { path, environment: 'production', runId: null, firstSeenAt: at, lastSeenAt: at });
 }
 
 interface KeyedSighting {

@@ -83,6 +83,16 @@ export interface TwinCandidate {
   readonly count: number;
 }
 
+/** The kind of which the mirror has to be asked, if the counts suggest that a twin would show all living values. `found`: the kinds that were just counted. */
+export function kindToAsk(row: ColumnRow, found: ReadonlySet<Kind> | undefined): Kind | null {
+  const candidates = twinCandidates(row);
+  const due = candidates.find(({ kind, count }) => {
+    const last = row.twinAnswers[kind];
+    return !last || count >= 2 * last.count || found?.has(kind);
+  });
+  return (due ?? candidates.find(({ kind }) => kind === row.twinDue))?.kind ?? null;
+}
+
 /** The kinds of value that a twin may have beside it: its values, and those that are shown only as texts. */
 export function kindsWith(kind: Kind): Kind[] {
   return ['null', kind, ...(Object.keys(SHOWN_KIND) as Kind[]).filter((each) => SHOWN_KIND[each] === kind)];

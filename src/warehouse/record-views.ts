@@ -12,7 +12,7 @@ export interface RecordView {
   readonly columnsOf: string;
   /** Quoted, with its schema. */
   readonly name: string;
-  /** What the view is, as a comment in the database. */
+  /** The comment on the view in the database: says what the view is. */
   readonly comment: string;
   /** The columns before the keys' columns, and their expressions. */
   readonly leading: Readonly<Record<string, string>>;

@@ -2,8 +2,9 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import { type ArrayView, MOST_ARRAYS } from '../db/tables/schema-arrays.js';
 import { type ColumnRow, type Due, type KeyRow, type Kind, MOST_KEYS } from '../db/tables/schema-columns.js';
 import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js';
-import { ColumnLog, isInside, type LogView } from './column-log.js';
+import { ColumnLog } from './column-log.js';
 import { nameArrayView } from './column-names.js';
+import { isInside, type LogView } from './log-keys.js';
 
 /** The state of the log that concerns one resource. */
 interface Known {
