@@ -379,7 +379,7 @@ const gusto: HrShape = {
     custom_fields: Object.entries(drift).map(([name, value], i) => ({ id: guid(4, i), name, type: 'text', value })),
   }), // prettier-ignore
   sql: {
-    people: `SELECT e.company_id, e.id, e.department, j.hire_date__date AS hired, t.effective_date AS left_on FROM warehouse.$ e
+    people: `SELECT e.company_id, e.id, e.department, j.hire_date__date AS hired, t.effective_date__date AS left_on FROM warehouse.$ e
       JOIN warehouse.$__jobs j USING (company_id, id) LEFT JOIN warehouse.$__terminations t USING (company_id, id)`,
     pay: 'SELECT company_id, id, effective_date__date AS valid_from, rate::numeric AS amount FROM warehouse.$__jobs__compensations',
     accounts: 'SELECT company_id, id, account_number AS iban FROM warehouse.$__bank_accounts',
