@@ -426,7 +426,7 @@ const deel: HrShape = {
   sql: {
     people: `SELECT company_id, id, department__name AS department, (start_date__timestamptz AT TIME ZONE 'UTC')::date AS hired,
       (termination_last_day__timestamptz AT TIME ZONE 'UTC')::date AS left_on FROM warehouse.$`,
-    pay: `SELECT company_id, id, (start_date AT TIME ZONE 'UTC')::date AS valid_from, payment__rate AS amount FROM warehouse.$__employments`,
+    pay: `SELECT company_id, id, (start_date__timestamptz AT TIME ZONE 'UTC')::date AS valid_from, payment__rate AS amount FROM warehouse.$__employments`,
     accounts: 'SELECT company_id, id, iban FROM warehouse.$__bank_accounts WHERE is_preferred',
     absences: 'SELECT company_id, id, type AS kind, amount AS days FROM warehouse.$__time_offs',
     family: 'last_name',
