@@ -45,7 +45,7 @@ test('the same lists, by Muster and by dlt', async () => {
     const state = mkdtempSync(join(tmpdir(), 'muster-dlt-'));
     const [ours, theirs] = [newOutcome(), newOutcome()];
     try {
-      for (const night of [...LOADED]) {
+      for (const night of LOADED) {
         await world.pass(night);
         if (!(await loadByDlt(python, world, shape, state))) theirs.failed += 1;
         if (LOOKED_AT.has(night)) {
@@ -108,7 +108,7 @@ async function countValues({ served }: ShapeWorld, outcome: Outcome, rows: Rows)
   for (const [companyId, records] of served) {
     const found = await rows(companyId, [...records.keys()]);
     for (const [id, text] of records) {
-      const record = withDigits<Members>(text);
+      const record = withDigits(text) as Members;
       outcome.values += scalarsIn(record);
       const lost = lostValues(record, found.get(id) ?? {});
       outcome.lost += lost.length;
@@ -139,7 +139,7 @@ async function rowsByDlt({ database }: ShapeWorld, shape: HrShape, companyId: st
   const owners = new Map<string, string>();
   for (const { id, dlt, row } of rows) {
     owners.set(dlt, id);
-    found.get(id)?.all.push(withDigits<Members>(row));
+    found.get(id)?.all.push(withDigits(row) as Members);
   }
   // A child table is named after its parent, so parents come first.
   for (const table of await dltTables(pool, shape)) {
@@ -151,7 +151,7 @@ async function rowsByDlt({ database }: ShapeWorld, shape: HrShape, companyId: st
       const id = owners.get(parent);
       if (id === undefined) continue;
       owners.set(dlt, id);
-      found.get(id)?.all.push(withDigits<Members>(row));
+      found.get(id)?.all.push(withDigits(row) as Members);
     }
   }
   return found;

@@ -44,8 +44,8 @@ export function queriesOf(view: string, columns: readonly ViewColumn[]): string[
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /** A JSON text whose numbers keep their digits: each becomes a text that begins with `#`. */
-export function withDigits<T>(text: string): T {
-  return JSON.parse(text.replace(TOKEN, (found) => (found.startsWith('"') ? found : `"#${found}"`))) as T;
+export function withDigits(text: string): unknown {
+  return JSON.parse(text.replace(TOKEN, (found) => (found.startsWith('"') ? found : `"#${found}"`)));
 }
 
 /** The scalars in a value. */
@@ -74,7 +74,7 @@ function shownBy(row: Members): (value: Json) => boolean {
       shown.add(comparable(leaf));
       if (typeof leaf !== 'string' || !/^[[{]/.test(leaf)) continue;
       try {
-        show(withDigits<Json>(leaf)); // an array or object in a column of texts
+        show(withDigits(leaf) as Json); // an array or object in a column of texts
       } catch {} // a text that looks like one
     }
   };
@@ -113,7 +113,7 @@ interface Element {
 }
 
 /** The elements that the view must show of a record: an object counts as a list of one, and what is no object has no row. */
-export function elementsOf(record: Members, { path, inner }: ArrayView): Element[] {
+function elementsOf(record: Members, { path, inner }: ArrayView): Element[] {
   const outer = elementsAt(record, path);
   if (inner === null) return outer;
   return outer.flatMap(({ places, value }) =>
@@ -140,7 +140,7 @@ export async function rowsOf(
     [companyId, ids],
   );
   const found = new Map<string, Members[]>();
-  for (const { id, row } of rows) found.set(id, [...(found.get(id) ?? []), withDigits<Members>(row)]);
+  for (const { id, row } of rows) found.set(id, [...(found.get(id) ?? []), withDigits(row) as Members]);
   return found;
 }
 
@@ -157,7 +157,7 @@ export async function lostIn(
   const views = await arrayViews(pool, shape.name);
   const elements = await Promise.all(views.map(({ view }) => rowsOf(pool, view, companyId, ids)));
   for (const [id, text] of records) {
-    const record = withDigits<Members>(text);
+    const record = withDigits(text) as Members;
     const [row, ...more] = rows.get(id) ?? [];
     if (row === undefined || more.length > 0) lost.push({ view: shape.name, id, rows: rows.get(id)?.length ?? 0 });
     else {

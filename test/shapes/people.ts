@@ -58,7 +58,7 @@ export function dayOf(days: number): string {
 }
 
 /** The day of a night. */
-export function today(night: number): string {
+function today(night: number): string {
   return dayOf(3_653 + night); // 1 January 2025 and later
 }
 
@@ -118,7 +118,7 @@ export function driftOf({ n, night }: Person): Members {
 }
 
 /** A JSON number of more digits than a double holds. */
-export function exact(digits: string): string {
+function exact(digits: string): string {
   return `exact ${digits}`;
 }
 
