@@ -163,8 +163,9 @@ export class ColumnLog {
     return [...this.#rows.values()].every(({ values, nulls }) => values + nulls === 0);
   }
 
-  has(path: readonly string[]): boolean {
-    return this.#rows.has(keyOf(path));
+  /** Whether the key had objects. */
+  hasObjects(path: readonly string[]): boolean {
+    return (this.#rows.get(keyOf(path))?.kinds.object ?? 0) > 0;
   }
 
   get hasColumns(): boolean {

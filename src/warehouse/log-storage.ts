@@ -1,7 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { addArrays, readArrays, removeArrays, takenViewNames } from '../db/tables/schema-arrays.js';
-import { readKeys, recordKeysLeftOut, removeKeys, writeKeys } from '../db/tables/schema-columns.js';
+import { askForRebuild, readKeys, recordKeysLeftOut, removeKeys, writeKeys } from '../db/tables/schema-columns.js';
 import type { Sighting } from '../db/tables/schema-sightings.js';
 import { ResourceLog } from './resource-log.js';
 
@@ -33,5 +33,6 @@ export async function writeLog(tx: Transaction, resource: string, columns: Resou
   await removeKeys(tx, columns.removed);
   await removeArrays(tx, columns.removedArrays);
   await writeKeys(tx, columns.changed);
+  if (columns.wantsRebuild) await askForRebuild(tx, [resource]);
   if (columns.hasLeftOut) await recordKeysLeftOut(tx, { resource });
 }

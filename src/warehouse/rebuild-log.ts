@@ -20,6 +20,7 @@ export async function rebuildLog(db: Database, catalogue: Catalogue, resource: s
       const table = tableOf({ resource });
       const [there] = await tx.$queryRaw<{ there: boolean }[]>`
         SELECT to_regclass(${mirrorTable(resource)}) IS NOT NULL AS there, set_config('enable_seqscan', 'on', true)`;
+      let wantsAnother = false;
       if (there!.there) {
         const record = Prisma.sql`record AS (
           SELECT ${resource}::text AS resource, environment, company_id, NULL::uuid AS run_id, changed_at, data
@@ -30,11 +31,13 @@ export async function rebuildLog(db: Database, catalogue: Catalogue, resource: s
         columns!.count(sightings);
         columns!.decideAll();
         await writeLog(tx, resource, columns!);
+        wantsAnother = columns!.wantsRebuild;
         await log.forgetTypeMismatches(tx, { resource });
         const { mismatches } = columns!;
         if (mismatches.length > 0) await tx.$executeRaw`WITH ${record} ${recordTypeMismatches(mismatches)}`;
       }
       await log.recordRebuilt(tx, { resource });
+      if (wantsAnother) await log.askForRebuild(tx, [resource]);
     },
     { timeout: TIMEOUT_MS, maxWait: 30_000 },
   );

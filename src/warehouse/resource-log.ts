@@ -1,9 +1,10 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { type ArrayView, MOST_ARRAYS } from '../db/tables/schema-arrays.js';
-import { type ColumnRow, type Due, type KeyRow, type Kind, MOST_KEYS } from '../db/tables/schema-columns.js';
+import { type ColumnRow, type Due, type KeyRow, MOST_KEYS } from '../db/tables/schema-columns.js';
 import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js';
 import { ColumnLog } from './column-log.js';
 import { nameArrayView } from './column-names.js';
+import type { LogView } from './log-keys.js';
 import { isInside, type LogView } from './log-keys.js';
 
 /** The state of the log that concerns one resource. */
@@ -27,6 +28,7 @@ export class ResourceLog {
   readonly #newArrays: ArrayView[] = [];
   readonly #removedArrays: string[] = [];
   #leftOut = false;
+  #wantsRebuild = false;
 
   constructor({ resource, keys, arrays, taken, endpoint }: Known) {
     this.#resource = resource;
@@ -70,15 +72,15 @@ export class ResourceLog {
     const inList = sightings.filter(({ arrayPath }) => arrayPath === null);
     this.#countIn(this.#resource, inList);
     const inArrays = sightings.filter(({ arrayPath, innerPath }) => arrayPath !== null && innerPath === null);
-    const counted = this.#countElements(this.#resource, inList, inArrays, null);
+    this.#countElements(this.#resource, inArrays, null);
     const inner = sightings.filter(({ innerPath }) => innerPath !== null);
-    for (const [{ view, path }, seen] of counted)
+    for (const { view, path } of this.#arrays.filter(({ innerPath }) => innerPath === null)) {
       this.#countElements(
         view,
-        seen,
         inner.filter(({ arrayPath }) => isSame(arrayPath!, path)),
         path,
       );
+    }
     this.#removeEmptyArrays();
     this.#leftOut ||= others.some((seen) => !this.#isInMap(seen));
   }
@@ -132,6 +134,11 @@ export class ResourceLog {
     return this.#leftOut || [...this.#logs.values()].some((log) => log.hasLeftOut);
   }
 
+  /** Whether objects were counted in place of an array before it was known: they are its elements, too. */
+  get wantsRebuild(): boolean {
+    return this.#wantsRebuild;
+  }
+
   /** Counts of values of another type that deserve an issue. */
   get mismatches(): TypeMismatches[] {
     return this.#collect((log) => log.mismatches);
@@ -149,40 +156,21 @@ export class ResourceLog {
     return this.#collect((log) => [log.size]).reduce((sum, size) => sum + size, 0);
   }
 
-  /**
-   * Counts the elements of the arrays that are in a view's records, or elements. An object in place of such an array counts as one element: `around` has what
-   * was sighted in the view itself. Returns what was counted, by array.
-   */
-  #countElements(
-    view: string,
-    around: readonly Sighting[],
-    elements: readonly Sighting[],
-    outer: readonly string[] | null,
-  ): (readonly [ArrayView, readonly Sighting[]])[] {
-    const log = this.#logs.get(view)!;
+  /** Counts the elements of the arrays that are in a view's records, or in its elements. */
+  #countElements(view: string, elements: readonly Sighting[], outer: readonly string[] | null): void {
+    this.#addArrays(view, this.#logs.get(view)!, elements, outer);
     const isOurs = (array: ArrayView) =>
       outer === null ? array.innerPath === null : array.innerPath !== null && isSame(array.path, outer);
-    const before = this.#arrays.filter(isOurs).map((array) => {
-      const path = array.innerPath ?? array.path;
-      return { array, objects: around.filter((seen) => isInside(seen.path, path) && log.has(seen.path)) };
-    });
-    const added = this.#addArrays(view, log, elements, outer).map((array) => ({
-      array,
-      objects: this.#size < MOST_KEYS ? log.inside(array.innerPath ?? array.path).flatMap(sightingsOf) : [],
-    }));
-    return [...before, ...added].map(({ array, objects }) => {
-      const path = array.innerPath ?? array.path;
-      const seen = [
-        ...elements.filter((each) => isSame(outer === null ? each.arrayPath! : each.innerPath!, path)),
-        ...objects.map((each) => ({ ...each, path: each.path.slice(path.length), siblings: 0 })),
-      ];
+    for (const array of this.#arrays.filter(isOurs)) {
+      const seen = elements.filter((each) =>
+        isSame(outer === null ? each.arrayPath! : each.innerPath!, array.innerPath ?? array.path),
+      );
       if (seen.length > 0) this.#countIn(array.view, seen);
-      return [array, seen] as const;
-    });
+    }
   }
 
   /** Names the views of arrays that were not known. The order depends only on the records. */
-  #addArrays(view: string, log: ColumnLog, elements: readonly Sighting[], outer: readonly string[] | null): ArrayView[] {
+  #addArrays(view: string, log: ColumnLog, elements: readonly Sighting[], outer: readonly string[] | null): void {
     const first = new Map<string, { path: readonly string[]; at: number }>();
     for (const seen of elements) {
       const path = outer === null ? seen.arrayPath! : seen.innerPath!;
@@ -191,11 +179,12 @@ export class ResourceLog {
       if (seen.view === null && !log.isInKeptWhole(path)) first.set(key, { path, at });
     }
     const inOrder = [...first].toSorted(([a, { at }], [b, other]) => at - other.at || (a < b ? -1 : 1));
-    return inOrder.flatMap(([, { path }]) => {
+    for (const [, { path }] of inOrder) {
       if (this.#arrays.length >= MOST_ARRAYS) {
         this.#leftOut = true;
-        return [];
+        return;
       }
+      this.#wantsRebuild ||= log.hasObjects(path);
       const array: ArrayView = {
         view: nameArrayView(view, path, this.#taken),
         resource: this.#resource,
@@ -209,8 +198,7 @@ export class ResourceLog {
         array.view,
         new ColumnLog({ resource: this.#resource, view: array.view, arrays: pathsOf(array) }, [], this.#endpoint),
       );
-      return [array];
-    });
+    }
   }
 
   /** An array that is in a map, as is known now, leaves the log if its view has no column. */
@@ -254,12 +242,4 @@ function pathsOf({ path, innerPath }: ArrayView): readonly (readonly string[])[]
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((key, n) => b[n] === key);
-}
-
-/** Sightings that would give the counts of a key. */
-function sightingsOf(row: KeyRow): Sighting[] {
-  const { resource, view, path, environment, firstRunId: runId, firstSeenAt, lastSeenAt } = row;
-  const place = { resource, arrayPath: null, innerPath: null, view, path, environment, runId, firstSeenAt, lastSeenAt };
-  const counted = { isKnown: true, rank: 0, siblings: 0 };
-  return Object.entries(row.kinds).map(([kind, count]) => ({ ...place, ...counted, kind: kind as Kind, count }));
 }

@@ -1,6 +1,11 @@
+import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Catalogue } from '../../src/catalogue/endpoint.js';
+import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { askForRebuild } from '../../src/db/tables/schema-columns.js';
+import { rebuildLog } from '../../src/warehouse/rebuild-log.js';
+import { schemaSweep } from '../../src/warehouse/schema-sweep.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -23,6 +28,7 @@ beforeAll(async () => {
 afterAll(() => database.close());
 
 const mirror = (records: readonly object[]) => mirrorRecords(database.db, company, records, { catalogue });
+const sweep = () => schemaSweep({ db: database.db, catalogue, clock: systemClock, logger: pino({ level: 'silent' }) })();
 const query = async (text: string) =>
   (await database.db.pool.query<Record<string, unknown>>({ text, rowMode: 'array' } as never)).rows;
 const views = async () =>
@@ -122,6 +128,7 @@ test('odd records do no harm', async () => {
 test('a member that is an object first, and an array later, has all of both', async () => {
   await mirror([{ id: '20', manager: { name: 'A', since: 1 } }]);
   await mirror([{ id: '21', manager: [{ name: 'B' }, { name: 'C' }] }]);
+  await sweep();
   expect(await query(`SELECT id, _idx, name, since FROM warehouse.employees__manager ORDER BY 1, 2`)).toEqual([
     ['20', 0, 'A', '1'],
     ['21', 0, 'B', null],
@@ -140,4 +147,27 @@ test('a condition on the key reaches the mirror', async () => {
     `EXPLAIN SELECT * FROM warehouse.employees__jobs__lines WHERE environment = 'test' AND company_id = '${company.companyId}' AND id = '1'`,
   );
   expect(plan.flat().join('\n')).toMatch(/Index Scan|Bitmap/);
+});
+
+test('a list has fifty such views, each with a name of its own', async () => {
+  const long = 'x'.repeat(60);
+  await mirror([{ id: '30', Jobs: [{ a: 1 }], [`${long}1`]: [{ a: 1 }], [`${long}2`]: [{ a: 1 }] }]);
+  const names = await views();
+  expect(names).toContain('employees__jobs_2');
+  expect(names.filter((name) => String(name).startsWith('employees__xxx') && String(name).length === 63)).toHaveLength(2);
+  const more = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`list${n}`, [{ a: n }]]));
+  await mirror([{ id: '31', ...more }]);
+  expect(await views()).toHaveLength(50);
+  expect(await database.db.prisma.schemaResource.findFirst({ where: { resource: 'employees' } })).toMatchObject({
+    keysLeftOutAt: expect.any(Date),
+  });
+  await mirror([{ id: '32', ...more }]);
+  expect(await views()).toHaveLength(50);
+});
+
+test('fifty arrays of one company are counted again from the mirror alike', async () => {
+  const before = await query('SELECT view, "column", type, position FROM warehouse.columns ORDER BY 1, 4');
+  await askForRebuild(database.db.prisma, ['employees']);
+  await rebuildLog(database.db, catalogue, 'employees');
+  expect(await query('SELECT view, "column", type, position FROM warehouse.columns ORDER BY 1, 4')).toEqual(before);
 });

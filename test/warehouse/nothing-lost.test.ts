@@ -1,7 +1,10 @@
 import fc from 'fast-check';
+import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Catalogue } from '../../src/catalogue/endpoint.js';
+import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { schemaSweep } from '../../src/warehouse/schema-sweep.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -135,6 +138,12 @@ test('no value is lost', async () => {
       const entry = { resource: 'employees', flatten };
       const named = records.map((each, n): Members => ({ ...each, id: `${night}/${n}` }));
       await mirrorRecords(db, company, named, { catalogue: { endpoints: [entry], get: () => entry } as unknown as Catalogue });
+      await schemaSweep({
+        db,
+        catalogue: { endpoints: [entry], get: () => entry } as never,
+        clock: systemClock,
+        logger: pino({ level: 'silent' }),
+      })();
       const { rows: columns } = await db.pool.query<Column & { view: string }>(
         `SELECT view, "column", path FROM warehouse.columns WHERE resource = 'employees'`,
       );

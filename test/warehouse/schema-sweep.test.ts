@@ -95,7 +95,7 @@ test('the first run is no news; then new columns and misfits are told, once, and
     { id: '1', pay: 1 },
     { id: '2', pay: 2 },
   ]);
-  await askForRebuild(db, ['employees']);
+  await askForRebuild(db.prisma, ['employees']);
   await sweep();
   await sweepOf(db)();
   expect(await issues()).toMatchObject([{ status: 'resolved' }]);

@@ -43,3 +43,8 @@ CREATE OR REPLACE VIEW "warehouse"."columns" AS
 SELECT "list" AS "resource", "name" AS "column", "path", "type", "position", "text_position" IS NOT NULL AS "has_text", "first_seen_at", "last_seen_at",
        "values", "nulls", "misfits", "declared", "resource" AS "view"
 FROM "muster"."schema_columns" WHERE "position" IS NOT NULL;
+
+-- The elements of arrays that are in the mirror now are counted there, as are maps.
+INSERT INTO "muster"."schema_resources" ("resource", "rebuild_asked_at")
+SELECT DISTINCT "list", now() FROM "muster"."schema_columns" WHERE "type" = 'jsonb' OR cardinality("path") = 2
+ON CONFLICT ("resource") DO UPDATE SET "rebuild_asked_at" = EXCLUDED."rebuild_asked_at";

@@ -75,7 +75,9 @@ export function schemaRoutes({ db, catalogue }: { readonly db: Database; readonl
       }),
       async ({ caller, body }, reply) => {
         const resources = resourcesOf(catalogue, body?.resource);
-        await audited(db, { by: caller, action: 'schema.rebuild', details: { resources } }, () => askForRebuild(db, resources));
+        await audited(db, { by: caller, action: 'schema.rebuild', details: { resources } }, () =>
+          askForRebuild(db.prisma, resources),
+        );
         return reply.code(202).send({ resources });
       },
     );

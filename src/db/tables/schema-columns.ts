@@ -269,8 +269,8 @@ export function isColumn(row: KeyRow): row is ColumnRow {
 }
 
 /** Requests that these resources be counted again from the mirror. */
-export async function askForRebuild(db: Pick<Database, 'prisma'>, resources: readonly string[]): Promise<void> {
-  await db.prisma.$executeRaw`
+export async function askForRebuild(db: Pick<Transaction, '$executeRaw'>, resources: readonly string[]): Promise<void> {
+  await db.$executeRaw`
     INSERT INTO muster.schema_resources (resource, rebuild_asked_at) SELECT resource, now() FROM unnest(${resources}::text[]) AS resource
     ON CONFLICT (resource) DO UPDATE SET rebuild_asked_at = now()`;
 }

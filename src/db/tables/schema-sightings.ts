@@ -113,10 +113,10 @@ function membersOf(flattened: Prisma.Sql): Prisma.Sql {
       SELECT r.resource, r.environment, r.run_id, r.changed_at, l.levels, inside.*
       FROM record r JOIN level l USING (resource)
       CROSS JOIN LATERAL (SELECT r.resource, l.levels, NULL::text[] AS array_path, NULL::text[] AS inner_path, '{}'::text[] AS path, r.data AS value) c
-      CROSS JOIN LATERAL (${CONTAINERS}) inside
+      CROSS JOIN LATERAL (${CONTAINERS} UNION ALL ${ONLY_ELEMENTS}) inside
       UNION ALL
       SELECT c.resource, c.environment, c.run_id, c.changed_at, c.levels, inside.*
-      FROM container c CROSS JOIN LATERAL (${CONTAINERS} UNION ALL ${ELEMENTS}) inside
+      FROM container c CROSS JOIN LATERAL (${CONTAINERS} UNION ALL ${ELEMENTS} UNION ALL ${ONLY_ELEMENTS}) inside
     )
     SELECT resource, environment, run_id, changed_at, NULL::text[] AS array_path, NULL::text[] AS inner_path, ARRAY[m.key] AS path, muster.kind_of(m.value) AS kind
     FROM record CROSS JOIN LATERAL jsonb_each(data) m
@@ -137,6 +137,16 @@ const CONTAINERS = Prisma.sql`
 const ELEMENTS = Prisma.sql`
   SELECT COALESCE(c.array_path, c.path), CASE WHEN c.array_path IS NOT NULL THEN c.path END, '{}'::text[], e.value
   FROM jsonb_array_elements(CASE jsonb_typeof(c.value) WHEN 'array' THEN c.value ELSE '[]' END) e WHERE jsonb_typeof(e.value) = 'object'`;
+
+/** SQL: the objects in the object `c` that are in place of an array with a view: each is an element. */
+const ONLY_ELEMENTS = Prisma.sql`
+  SELECT a.path, a.inner_path, '{}'::text[], m.value
+  FROM jsonb_each(CASE WHEN c.inner_path IS NULL AND jsonb_typeof(c.value) = 'object' THEN c.value ELSE '{}' END) m
+  JOIN muster.schema_arrays a ON a.resource = c.resource AND a.path = COALESCE(c.array_path, c.path || m.key)
+    AND a.inner_path IS NOT DISTINCT FROM CASE WHEN c.array_path IS NOT NULL THEN c.path || m.key END
+  WHERE jsonb_typeof(m.value) = 'object' AND NOT EXISTS (
+    SELECT FROM whole w WHERE w.resource = c.resource AND w.path = c.path || m.key AND w.array_path IS NOT DISTINCT FROM c.array_path
+      AND w.inner_path IS NOT DISTINCT FROM c.inner_path)`;
 
 export function countMembers(tx: Transaction, span: FeedSpan, levels: FlattenLevels): Promise<Sighting[]> {
   return tx.$queryRaw<Sighting[]>`WITH ${recordsOf(span)} ${sightingsIn(levels)}`;
