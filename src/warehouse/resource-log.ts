@@ -5,7 +5,6 @@ import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js'
 import { ColumnLog } from './column-log.js';
 import { nameArrayView } from './column-names.js';
 import type { LogView } from './log-keys.js';
-import { isInside, type LogView } from './log-keys.js';
 
 /** The state of the log that concerns one resource. */
 interface Known {
