@@ -44,8 +44,8 @@ export function queriesOf(view: string, columns: readonly ViewColumn[]): string[
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /** A JSON text whose numbers keep their digits: each becomes a text that begins with `#`. */
-export function withDigits(text: string): unknown {
-  return JSON.parse(text.replace(TOKEN, (found) => (found.startsWith('"') ? found : `"#${found}"`)));
+export function withDigits(text: string): Json {
+  return JSON.parse(text.replace(TOKEN, (found) => (found.startsWith('"') ? found : `"#${found}"`))) as Json;
 }
 
 /** The scalars in a value. */
@@ -74,7 +74,7 @@ function shownBy(row: Members): (value: Json) => boolean {
       shown.add(comparable(leaf));
       if (typeof leaf !== 'string' || !/^[[{]/.test(leaf)) continue;
       try {
-        show(withDigits(leaf) as Json); // an array or object in a column of texts
+        show(withDigits(leaf)); // an array or object in a column of texts
       } catch {} // a text that looks like one
     }
   };
