@@ -221,7 +221,7 @@ test('a rebuild asks again, and a name that is taken gets a number', async () =>
      SELECT environment, company_id, 'm' || n, jsonb_build_object('left', '2024-05-01'), now(), now() FROM mirror.employees, generate_series(1, 200) n WHERE id = 'e0'`,
   );
   await db.pool.query(`UPDATE mirror.employees SET data = '{"left": "2024-05-02"}' WHERE id IN ('e0', 'e1')`);
-  await askForRebuild(db, ['employees']);
+  await askForRebuild(db.prisma, ['employees']);
   await rebuildLog(db, NO_ENTRIES, 'employees');
   await learn(db);
   expect(await typesOf('employees')).toMatchObject({ left: 'text', left__date: 'text', left__date_2: 'date' });
