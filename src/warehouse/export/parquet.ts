@@ -14,7 +14,7 @@ type Value = string | number | bigint | boolean | Uint8Array;
  * A row group is held as bytes, then encoded at once. Many rows make a small file that is read quickly. The bytes, those of the values as PostgreSQL
  * sends them and what a cell takes by itself, bound the memory where rows are wide.
  */
-const GROUP = { rows: 128_000, bytes: 32 << 20 };
+const GROUP = { rows: 128_000, bytes: 24 << 20 };
 const CELL_BYTES = 4;
 
 const DAYS_TO_2000 = 10_957;
