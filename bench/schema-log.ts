@@ -17,7 +17,7 @@ export async function measureSchemaLog(measures: Measures, { rounds, records }: 
       try {
         await taken.query('BEGIN');
         // Waits for the sweep that is under way.
-        await taken.query('SELECT FROM muster.schema_cursor FOR UPDATE');
+        await taken.query('SELECT FROM muster.schema_log_cursor FOR UPDATE');
         return await firstMirror();
       } finally {
         await taken.query('ROLLBACK');

@@ -120,14 +120,14 @@ test('two that count at the same time count nothing twice, and one that fails co
     );
   await stampChanges(db);
   const other = openDatabase({ url: database.url });
-  await db.pool.query(`ALTER TABLE muster.schema_cursor ADD CONSTRAINT broken CHECK (seq < 5000)`);
+  await db.pool.query(`ALTER TABLE muster.schema_log_cursor ADD CONSTRAINT broken CHECK (seq < 5000)`);
   const all = async (of: typeof db) => {
     while (await learnPiece(of, NO_ENTRIES));
   };
   await expect(all(db)).rejects.toThrow('broken');
-  const [{ seq }] = (await db.pool.query<{ seq: string }>('SELECT seq FROM muster.schema_cursor')).rows as [{ seq: string }];
+  const [{ seq }] = (await db.pool.query<{ seq: string }>('SELECT seq FROM muster.schema_log_cursor')).rows as [{ seq: string }];
   expect(BigInt(seq) > 0n && (await key('n'))!.values === BigInt(seq)).toBe(true);
-  await db.pool.query(`ALTER TABLE muster.schema_cursor DROP CONSTRAINT broken`);
+  await db.pool.query(`ALTER TABLE muster.schema_log_cursor DROP CONSTRAINT broken`);
   for (let round = 0; round < 3; round += 1) await Promise.all([all(db), all(other)]);
   expect((await key('n'))!.values).toBe(9_000n);
   await other.close();
@@ -186,4 +186,14 @@ test('processes that start together make one view; a removed company leaves colu
   await learn(db);
   expect(await columnsOf(db, 'employees')).toContain('pay');
   expect(await db.prisma.schemaTypeMismatch.count()).toBe(0);
+});
+
+test('a process of an older release finds that another one has the log, whatever there is to count', async () => {
+  const { db } = database;
+  await mirrorRecords(db, company, [{ id: '1', pay: 1 }]);
+  const { rows } = await db.pool.query('SELECT seq FROM muster.schema_cursor FOR UPDATE SKIP LOCKED');
+  const news = await db.pool.query<{ news: boolean }>(
+    'SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_cursor)) AS news',
+  );
+  expect([rows, news.rows]).toEqual([[], [{ news: false }]]);
 });

@@ -1,3 +1,9 @@
+-- Processes of an older release must leave the log alone: they take a date with a time and no zone for a value that does not fit a text, give columns to the
+-- members of maps, and count a list without its arrays. They ask for the cursor under its former name, and find that another process has it.
+ALTER TABLE "muster"."schema_cursor" RENAME TO "schema_log_cursor";
+ALTER TABLE "muster"."schema_log_cursor" RENAME CONSTRAINT "schema_cursor_pkey" TO "schema_log_cursor_pkey";
+CREATE VIEW "muster"."schema_cursor" AS SELECT * FROM "muster"."schema_log_cursor" WHERE false;
+
 -- The type that the catalogue declares for a column, for example numeric(12,2), and further columns of the same key with other types: the twins.
 -- "twin_due" is the kind of value of which the mirror has to be asked whether it is the only one; "twin_answers" are the last answers, by kind.
 ALTER TABLE "muster"."schema_columns" ADD COLUMN "declared" TEXT,

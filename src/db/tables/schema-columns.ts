@@ -1,4 +1,4 @@
-// muster.schema_columns, schema_resources and schema_cursor: the schema log. It holds the keys that the records of a resource have had, and the column of the
+// muster.schema_columns, schema_resources and schema_log_cursor: the schema log. It holds the keys that the records of a resource have had, and the column of the
 // view that each key has. A writer of the log locks the cursor first, so one process at a time writes; no other lock is taken after it.
 //
 //   unnamed -> column    the type is decided or declared: name, type and position never change again
@@ -121,7 +121,7 @@ export function nearlyFullLists(): Prisma.Sql {
 /** Whether there is anything to count or to decide: the only cost of a sweep while nothing changes. */
 export async function hasNews(db: Pick<Database, 'prisma'>, levels: FlattenLevels = {}): Promise<boolean> {
   const [row] = await db.prisma.$queryRaw<{ news: boolean }[]>`
-    SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_cursor))
+    SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_log_cursor))
       OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${isUndecided(levels)})
       OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${IS_TWIN_DUE})
       OR EXISTS (SELECT FROM muster.schema_resources WHERE rebuild_asked_at IS NOT NULL) AS news`;
@@ -131,7 +131,7 @@ export async function hasNews(db: Pick<Database, 'prisma'>, levels: FlattenLevel
 /** Locks the log, and returns the last change that it has counted; undefined while another process has it. */
 export async function lockSchemaLog(tx: Transaction): Promise<bigint | undefined> {
   const [row] = await tx.$queryRaw<{ seq: bigint }[]>`
-    SELECT seq, ${BY_INDEX} FROM muster.schema_cursor FOR UPDATE SKIP LOCKED`;
+    SELECT seq, ${BY_INDEX} FROM muster.schema_log_cursor FOR UPDATE SKIP LOCKED`;
   return row?.seq;
 }
 
