@@ -90,11 +90,11 @@ export function sightingsIn(levels: FlattenLevels): Prisma.Sql {
         SELECT m.*, place.view, EXISTS (SELECT FROM muster.schema_columns c WHERE c.resource = place.view AND c.path = m.path) AS is_known
         FROM (
           SELECT resource, array_path, inner_path, path, kind, count(*)::int AS count, min(changed_at) AS "firstSeenAt", max(changed_at) AS "lastSeenAt",
-            min(environment) AS environment, min(run_id::text) AS "runId"
+            min(environment) AS environment, min(run_id::text) AS "runId", bool_and(only_known) AS only_known
           FROM (${membersOf(flattened)}) each GROUP BY resource, array_path, inner_path, path, kind) m
         LEFT JOIN muster.schema_arrays a ON a.resource = m.resource AND a.path = m.array_path AND a.inner_path IS NOT DISTINCT FROM m.inner_path
         CROSS JOIN LATERAL (SELECT CASE WHEN m.array_path IS NULL THEN m.resource ELSE a.view END AS view) place
-      ) known WHERE is_known OR cardinality(path) <= ${flattened} + 1
+      ) known WHERE is_known OR NOT only_known AND cardinality(path) <= ${flattened} + 1
     ) placed WINDOW object AS (PARTITION BY resource, array_path, inner_path, trim_array(path, 1))
   ) seen WHERE "isKnown" OR rank <= ${MOST_KEYS + 1}::int`;
 }
@@ -107,46 +107,52 @@ function membersOf(flattened: Prisma.Sql): Prisma.Sql {
         SELECT max(cardinality(c.path)) - 1 FROM muster.schema_columns c WHERE c.list = known.resource AND c.position IS NOT NULL)) AS levels
       FROM (SELECT DISTINCT resource FROM record) known
     ), whole AS MATERIALIZED (
-      SELECT c.list AS resource, a.path AS array_path, a.inner_path, c.path
+      SELECT c.list AS resource, a.path AS array_path, a.inner_path, c.path, EXISTS (
+        SELECT FROM muster.schema_columns d WHERE d.resource = c.resource AND d.position IS NOT NULL
+          AND cardinality(d.path) > cardinality(c.path) AND d.path[1:cardinality(c.path)] = c.path) AS has_columns
       FROM muster.schema_columns c LEFT JOIN muster.schema_arrays a ON a.view = c.resource WHERE c.is_kept_whole
     ), container AS (
       SELECT r.resource, r.environment, r.run_id, r.changed_at, l.levels, inside.*
       FROM record r JOIN level l USING (resource)
-      CROSS JOIN LATERAL (SELECT r.resource, l.levels, NULL::text[] AS array_path, NULL::text[] AS inner_path, '{}'::text[] AS path, r.data AS value) c
+      CROSS JOIN LATERAL (SELECT r.resource, l.levels, NULL::text[] AS array_path, NULL::text[] AS inner_path, '{}'::text[] AS path, r.data AS value, false AS only_known) c
       CROSS JOIN LATERAL (${CONTAINERS} UNION ALL ${ONLY_ELEMENTS}) inside
       UNION ALL
       SELECT c.resource, c.environment, c.run_id, c.changed_at, c.levels, inside.*
       FROM container c CROSS JOIN LATERAL (${CONTAINERS} UNION ALL ${ELEMENTS} UNION ALL ${ONLY_ELEMENTS}) inside
     )
-    SELECT resource, environment, run_id, changed_at, NULL::text[] AS array_path, NULL::text[] AS inner_path, ARRAY[m.key] AS path, muster.kind_of(m.value) AS kind
+    SELECT resource, environment, run_id, changed_at, NULL::text[] AS array_path, NULL::text[] AS inner_path, ARRAY[m.key] AS path, muster.kind_of(m.value) AS kind, false AS only_known
     FROM record CROSS JOIN LATERAL jsonb_each(data) m
     UNION ALL
-    SELECT resource, environment, run_id, changed_at, array_path, inner_path, path || m.key, muster.kind_of(m.value)
+    SELECT resource, environment, run_id, changed_at, array_path, inner_path, path || m.key, muster.kind_of(m.value), only_known
     FROM container CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(value) WHEN 'object' THEN value ELSE '{}' END) m`;
 }
 
+/**
+ * SQL: joins the entry of `whole` for the member `m` of the object `c`. Of an object that is kept whole only the keys that have a column are counted: each was given
+ * before its object was, and its values of another type need a text column.
+ */
+const WHOLE = Prisma.sql`LEFT JOIN whole ON whole.resource = c.resource AND whole.path = c.path || m.key
+    AND whole.array_path IS NOT DISTINCT FROM c.array_path AND whole.inner_path IS NOT DISTINCT FROM c.inner_path`;
+
 /** SQL: the objects and arrays in the object `c`. An array that is in an array of an array is not looked into. */
 const CONTAINERS = Prisma.sql`
-  SELECT c.array_path, c.inner_path, c.path || m.key AS path, m.value
-  FROM jsonb_each(CASE jsonb_typeof(c.value) WHEN 'object' THEN c.value ELSE '{}' END) m
-  WHERE CASE jsonb_typeof(m.value) WHEN 'array' THEN c.inner_path IS NULL WHEN 'object' THEN cardinality(c.path) < c.levels AND NOT EXISTS (
-    SELECT FROM whole w WHERE w.resource = c.resource AND w.path = c.path || m.key AND w.array_path IS NOT DISTINCT FROM c.array_path
-      AND w.inner_path IS NOT DISTINCT FROM c.inner_path) ELSE false END`;
+  SELECT c.array_path, c.inner_path, c.path || m.key AS path, m.value, c.only_known OR whole.has_columns IS NOT NULL AS only_known
+  FROM jsonb_each(CASE jsonb_typeof(c.value) WHEN 'object' THEN c.value ELSE '{}' END) m ${WHOLE}
+  WHERE CASE jsonb_typeof(m.value) WHEN 'array' THEN c.inner_path IS NULL
+    WHEN 'object' THEN cardinality(c.path) < c.levels AND whole.has_columns IS DISTINCT FROM false ELSE false END`;
 
 /** SQL: the elements of the array `c` that are objects. */
 const ELEMENTS = Prisma.sql`
-  SELECT COALESCE(c.array_path, c.path), CASE WHEN c.array_path IS NOT NULL THEN c.path END, '{}'::text[], e.value
+  SELECT COALESCE(c.array_path, c.path), CASE WHEN c.array_path IS NOT NULL THEN c.path END, '{}'::text[], e.value, c.only_known
   FROM jsonb_array_elements(CASE jsonb_typeof(c.value) WHEN 'array' THEN c.value ELSE '[]' END) e WHERE jsonb_typeof(e.value) = 'object'`;
 
 /** SQL: the objects in the object `c` that are in place of an array with a view: each is an element. */
 const ONLY_ELEMENTS = Prisma.sql`
-  SELECT a.path, a.inner_path, '{}'::text[], m.value
+  SELECT a.path, a.inner_path, '{}'::text[], m.value, c.only_known OR whole.has_columns IS NOT NULL
   FROM jsonb_each(CASE WHEN c.inner_path IS NULL AND jsonb_typeof(c.value) = 'object' THEN c.value ELSE '{}' END) m
   JOIN muster.schema_arrays a ON a.resource = c.resource AND a.path = COALESCE(c.array_path, c.path || m.key)
     AND a.inner_path IS NOT DISTINCT FROM CASE WHEN c.array_path IS NOT NULL THEN c.path || m.key END
-  WHERE jsonb_typeof(m.value) = 'object' AND NOT EXISTS (
-    SELECT FROM whole w WHERE w.resource = c.resource AND w.path = c.path || m.key AND w.array_path IS NOT DISTINCT FROM c.array_path
-      AND w.inner_path IS NOT DISTINCT FROM c.inner_path)`;
+  ${WHOLE} WHERE jsonb_typeof(m.value) = 'object'`;
 
 export function countMembers(tx: Transaction, span: FeedSpan, levels: FlattenLevels): Promise<Sighting[]> {
   return tx.$queryRaw<Sighting[]>`WITH ${recordsOf(span)} ${sightingsIn(levels)}`;
