@@ -33,6 +33,9 @@ const COUNTED_AT_ONCE = { batches: 100, changes: 4_000, bytes: 32 * 1024 * 1024 
 /** New keys of one object that come before the new keys of deeper objects. A map must not take the room of all others. */
 const KEYS_AT_FIRST = 100;
 
+/** Bytes of the names in a new path at most: an index entry has room for two paths and the name of a list. Members with longer names are in `_rest`. */
+const LONGEST_PATH = 1_000;
+
 /** A part of the feed: the changes after `after`, up to and including `through`. */
 export interface FeedSpan {
   readonly after: bigint;
@@ -77,6 +80,8 @@ function recordsOf({ after, through }: FeedSpan): Prisma.Sql {
 export function sightingsIn(levels: FlattenLevels): Prisma.Sql {
   const flattened = Prisma.sql`COALESCE((${JSON.stringify(levels)}::jsonb ->> resource)::int, 1)`;
   const isLate = Prisma.sql`nth > ${KEYS_AT_FIRST}::int`;
+  const lengths = ['path', 'array_path', 'inner_path'].map((path) => `COALESCE(octet_length(array_to_string(${path}, '')), 0)`);
+  const isShort = Prisma.sql`greatest(${Prisma.raw(lengths.join(', '))}) <= ${LONGEST_PATH}::int`;
   return Prisma.sql`
   SELECT * FROM (
     SELECT resource, array_path AS "arrayPath", inner_path AS "innerPath", view, path, kind, count, "firstSeenAt", "lastSeenAt", environment, "runId", is_known AS "isKnown",
@@ -94,7 +99,7 @@ export function sightingsIn(levels: FlattenLevels): Prisma.Sql {
           FROM (${membersOf(flattened)}) each GROUP BY resource, array_path, inner_path, path, kind) m
         LEFT JOIN muster.schema_arrays a ON a.resource = m.resource AND a.path = m.array_path AND a.inner_path IS NOT DISTINCT FROM m.inner_path
         CROSS JOIN LATERAL (SELECT CASE WHEN m.array_path IS NULL THEN m.resource ELSE a.view END AS view) place
-      ) known WHERE is_known OR NOT only_known AND cardinality(path) <= ${flattened} + 1
+      ) known WHERE is_known OR NOT only_known AND cardinality(path) <= ${flattened} + 1 AND ${isShort}
     ) placed WINDOW object AS (PARTITION BY resource, array_path, inner_path, trim_array(path, 1))
   ) seen WHERE "isKnown" OR rank <= ${MOST_KEYS + 1}::int`;
 }
