@@ -13,9 +13,10 @@ import {
 } from '../db/tables/schema-columns.js';
 import type { Sighting, TypeMismatches } from '../db/tables/schema-sightings.js';
 import { nameColumn, nameTwin } from './column-names.js';
-import { decideType, kindToAsk, mismatchesOf } from './column-types.js';
+import { decideType, kindsOfIssue, kindToAsk, mismatchesOf } from './column-types.js';
+import { withConversion } from './conversions.js';
 import { DeclaredKeys } from './declared-keys.js';
-import { isInside, keyOf, type LogView, newKey, unseenKey } from './log-keys.js';
+import { byFirstSight, earlier, isInside, keyOf, type LogView, newKey, unseenKey } from './log-keys.js';
 import { findMaps } from './maps.js';
 
 /** The keys of one view in the log, with the changes that sightings and decisions make. */
@@ -34,6 +35,8 @@ export class ColumnLog {
   #columns: number;
   #lastPosition: number;
   #leftOut = false;
+  /** Keys whose counts are older than the conversion of their column. */
+  readonly #outdated = new Set<string>();
   readonly #removed: KeyRow[] = [];
 
   /** `endpoint`: the resource's entry in the catalogue; undefined if the catalogue has it no more. */
@@ -95,7 +98,8 @@ export class ColumnLog {
     const known = new Map(due.map(({ path, isWhole }) => [keyOf(path), isWhole]));
     for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);
     for (const [key, row] of this.#rows) {
-      if (!isColumn(row)) continue;
+      // The counts of a column that converts only now say nothing of its misfits: the mirror is counted next.
+      if (!isColumn(row) || this.#outdated.has(key)) continue;
       const twinDue = kindToAsk(row, this.#found.get(key));
       const mismatches = mismatchesOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
       const wantsText = mismatches > 0 && row.textPosition === null;
@@ -124,6 +128,7 @@ export class ColumnLog {
       const type = typeOfDeclared(row.declared);
       if (!isColumn(row)) this.#name(key, row, type);
       else if (row.type !== type && !row.twins.some((twin) => twin.type === type)) this.addTwin(row.path, type);
+      this.#convert(key, type);
     }
     for (const [key, row] of this.#rows) if (!isColumn(row) && this.isInKeptWhole(row.path)) this.#remove(key, row);
   }
@@ -140,6 +145,11 @@ export class ColumnLog {
     const twinned = { ...row, twins: [...row.twins, twin] };
     this.#put(key, { ...twinned, twinDue: kindToAsk(twinned, this.#found.get(key)) });
     this.#names.push(twin.name);
+  }
+
+  /** Whether values were counted as misfits that now are none. */
+  get isOutdated(): boolean {
+    return this.#outdated.size > 0;
   }
 
   get hasRoomForTwin(): boolean {
@@ -213,18 +223,14 @@ export class ColumnLog {
     return this.#leftOut;
   }
 
-  /** Counts of values of another type that deserve an issue: a day or moment that means "forever" does not. */
+  /** Counts of values of another type that deserve an issue. */
   get mismatches(): TypeMismatches[] {
     return [...this.#found].flatMap(([key, found]) => {
       const row = this.#rows.get(key);
-      const kinds =
-        row && isColumn(row)
-          ? mismatchesOf(
-              row.type,
-              Object.fromEntries([...found].filter((kind) => !kind.endsWith('_beyond')).map((kind) => [kind, 1])),
-            )
-          : [];
-      return !row || kinds.length === 0 ? [] : [{ ...this.#of, path: row.path, kinds }];
+      const kinds = row && isColumn(row) ? kindsOfIssue(row.type, found) : [];
+      return !row || kinds.length === 0
+        ? []
+        : [{ ...this.#of, path: row.path, kinds, converting: row.converts ? row.type : null }];
     });
   }
 
@@ -249,9 +255,17 @@ export class ColumnLog {
     }
     const name = nameColumn(row.path, this.#names);
     this.#put(key, { ...row, name, type, position: (this.#lastPosition += 1) });
+    if (row.declared !== null) this.#convert(key, type);
     this.#names.push(name);
     this.#columns += 1;
     this.#added.push(name);
+  }
+
+  #convert(key: string, type: ColumnType): void {
+    const row = this.#rows.get(key)!;
+    const converting = withConversion(row, type);
+    if (converting !== row) this.#put(key, converting);
+    if (converting.converts && !row.converts && row.values > 0) this.#outdated.add(key);
   }
 
   /** Whether the path leads through objects that are flattened: not through an array, nor deeper. */
@@ -283,17 +297,4 @@ export class ColumnLog {
     this.#rows.set(key, row);
     this.#changed.add(key);
   }
-}
-
-interface KeyedSighting {
-  readonly key: string;
-  readonly seen: Sighting;
-}
-
-function byFirstSight(a: KeyedSighting, b: KeyedSighting): number {
-  return a.seen.firstSeenAt.getTime() - b.seen.firstSeenAt.getTime() || (a.key < b.key ? -1 : 1);
-}
-
-function earlier(a: Date, b: Date): Date {
-  return a.getTime() <= b.getTime() ? a : b;
 }

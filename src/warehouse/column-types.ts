@@ -15,13 +15,14 @@ const FITTING: Readonly<Record<Exclude<ColumnType, 'jsonb'>, readonly Kind[]>> =
     'timestamp_beyond',
     'timestamptz',
     'timestamptz_beyond',
+    'as_declared',
     'number',
     'boolean',
   ],
-  boolean: ['boolean'],
-  numeric: ['number'],
-  date: ['date'],
-  timestamp: ['timestamp'],
+  boolean: ['boolean', 'as_declared'],
+  numeric: ['number', 'as_declared'],
+  date: ['date', 'as_declared'],
+  timestamp: ['timestamp', 'as_declared'],
   timestamptz: ['timestamptz'],
 };
 
@@ -118,4 +119,10 @@ const SHOWN_KIND: Readonly<Partial<Record<Kind, Kind>>> = {
 export function mismatchesOf(type: ColumnType, kinds: Kinds): Kind[] {
   if (type === 'jsonb') return [];
   return (Object.keys(kinds) as Kind[]).filter((kind) => kind !== 'null' && !FITTING[type].includes(kind));
+}
+
+/** The kinds of these that deserve an issue in a column of the type: a day or moment that means "forever" does not. */
+export function kindsOfIssue(type: ColumnType, found: ReadonlySet<Kind>): Kind[] {
+  const kinds = [...found].filter((kind) => !kind.endsWith('_beyond'));
+  return mismatchesOf(type, Object.fromEntries(kinds.map((kind) => [kind, 1])));
 }

@@ -25,7 +25,7 @@ export function newKey(
   seen: Pick<Sighting, 'path' | 'environment' | 'runId' | 'firstSeenAt' | 'lastSeenAt'>,
 ): KeyRow {
   const { path, environment, runId, firstSeenAt, lastSeenAt } = seen;
-  const undecided = { name: null, type: null, position: null, textPosition: null, declared: null };
+  const undecided = { name: null, type: null, position: null, textPosition: null, declared: null, converts: false };
   const untwinned = { twins: [], twinDue: null, twinAnswers: {} };
   const counts = { kinds: {}, values: 0, nulls: 0, misfits: 0 };
   return {
@@ -46,4 +46,19 @@ export function newKey(
 /** A key that no record has had. */
 export function unseenKey(of: LogView, path: readonly string[], at: Date): KeyRow {
   return newKey(of, { path, environment: 'production', runId: null, firstSeenAt: at, lastSeenAt: at });
+}
+
+/** A sighting with its key. */
+interface KeyedSighting {
+  readonly key: string;
+  readonly seen: Sighting;
+}
+
+/** Sorts by time, then by key. */
+export function byFirstSight(a: KeyedSighting, b: KeyedSighting): number {
+  return a.seen.firstSeenAt.getTime() - b.seen.firstSeenAt.getTime() || (a.key < b.key ? -1 : 1);
+}
+
+export function earlier(a: Date, b: Date): Date {
+  return a.getTime() <= b.getTime() ? a : b;
 }

@@ -133,9 +133,12 @@ export class ResourceLog {
     return this.#leftOut || [...this.#logs.values()].some((log) => log.hasLeftOut);
   }
 
-  /** Whether objects were counted in place of an array before it was known: they are its elements, too. */
+  /**
+   * Whether objects were counted in place of an array before it was known: they are its elements, too. Or whether values were counted as misfits that now
+   * are none.
+   */
   get wantsRebuild(): boolean {
-    return this.#wantsRebuild;
+    return this.#wantsRebuild || [...this.#logs.values()].some((log) => log.isOutdated);
   }
 
   /** Counts of values of another type that deserve an issue. */

@@ -49,24 +49,29 @@ async function commentOnOlderViews(db: Database, resources: readonly string[]): 
   });
 }
 
-/** Resources with a view that lacks a column of the log. A resource whose table is gone has none. */
+/** Resources with a view that lacks a column of the log, or the conversion of one. A resource whose table is gone has none. */
 async function findStaleViews(db: Pick<Database, 'prisma'>): Promise<string[]> {
-  const logged = await db.prisma.$queryRaw<{ resource: string; view: string; columns: number }[]>`
-    SELECT list AS resource, resource AS view, (count(position) + count(text_position) + sum(jsonb_array_length(twins)))::int AS columns FROM muster.schema_columns
+  const logged = await db.prisma.$queryRaw<{ resource: string; view: string; columns: number; conversions: number }[]>`
+    SELECT list AS resource, resource AS view, (count(position) + count(text_position) + sum(jsonb_array_length(twins)))::int AS columns,
+      (count(position) FILTER (WHERE converts) + count(text_position) FILTER (WHERE converts)
+        + sum((SELECT count(*) FROM jsonb_array_elements(twins) twin WHERE (twin -> 'converts')::boolean)))::int AS conversions
+    FROM muster.schema_columns
     WHERE to_regclass(format('mirror.%I', list)) IS NOT NULL GROUP BY 1, 2`;
-  const columns = new Map(logged.map((view) => [view.view, view.columns]));
+  const known = new Map(logged.map((view) => [view.view, view]));
   const resources = [...new Set(logged.map(({ resource }) => resource))];
   const arrays = await readArrays(db.prisma, resources);
   const wanted = resources.flatMap((resource) =>
-    allViews(resource, arrays, (view) => (columns.get(view) ?? 0) > 0).map((view) => ({
+    allViews(resource, arrays, (view) => (known.get(view)?.columns ?? 0) > 0).map((view) => ({
       resource,
       name: view.name,
-      columns: (columns.get(view.columnsOf) ?? 0) + fixedColumns(view),
+      columns: (known.get(view.columnsOf)?.columns ?? 0) + fixedColumns(view),
+      conversions: known.get(view.columnsOf)?.conversions ?? 0,
     })),
   );
   const stale = await db.prisma.$queryRaw<{ resource: string }[]>`
-    SELECT DISTINCT resource FROM jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) AS v(resource text, name text, columns int)
-    WHERE columns <> (SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(name) AND attnum > 0)`;
+    SELECT DISTINCT resource FROM jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) AS v(resource text, name text, columns int, conversions int)
+    WHERE columns <> (SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(name) AND attnum > 0)
+      OR CASE WHEN conversions > 0 THEN regexp_count(pg_get_viewdef(to_regclass(name)), '\\mdeclared_[a-z]+\\(') < conversions ELSE false END`;
   return stale.map(({ resource }) => resource);
 }
 

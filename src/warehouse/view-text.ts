@@ -21,7 +21,11 @@ export function keyColumns(rows: readonly ColumnRow[], data: string): ViewColumn
         { at: position, column: { name, type, expression: valueOf(row, data) } },
         ...twins.map((twin) => ({
           at: twin.position,
-          column: { name: twin.name, type: twin.type, expression: valueOf({ ...row, type: twin.type }, data) },
+          column: {
+            name: twin.name,
+            type: twin.type,
+            expression: valueOf({ ...row, type: twin.type, converts: twin.converts ?? false }, data),
+          },
         })),
       ];
       if (textPosition === null) return columns;
@@ -104,7 +108,8 @@ function textArray(texts: readonly string[]): string {
 }
 
 /** A text column shows an object as its text until the next sweep has made the column for mismatches: it would be nowhere else. */
-function valueOf({ path, type, textPosition }: ColumnRow, data: string): string {
+function valueOf({ path, type, textPosition, converts }: ColumnRow, data: string): string {
+  if (converts) return convertedOf({ path, type }, data);
   const value = jsonAt(path, data);
   const text = textAt(path, data);
   switch (type) {
@@ -125,10 +130,18 @@ function valueOf({ path, type, textPosition }: ColumnRow, data: string): string 
   }
 }
 
+/** The value of a column that converts: one of its type, or a text that says the same. */
+function convertedOf({ path, type }: Pick<ColumnRow, 'path' | 'type'>, data: string): string {
+  const isOfDays = type === 'date' || type === 'timestamp';
+  const value = isOfDays ? `${data}, ${jsonPath(path)}` : jsonAt(path, data);
+  return `muster.declared_${type}(${value}, ${textAt(path, data)})`;
+}
+
 /** The value as a text where it does not fit. */
-function mismatchOf({ path, type }: ColumnRow, data: string): string {
+function mismatchOf({ path, type, converts }: ColumnRow, data: string): string {
   const value = jsonAt(path, data);
   const text = textAt(path, data);
+  if (converts) return `CASE WHEN ${convertedOf({ path, type }, data)} IS NULL THEN ${text} END`;
   switch (type) {
     case 'text':
       return `CASE WHEN jsonb_typeof(${value}) IN ('object', 'array') THEN ${text} END`;

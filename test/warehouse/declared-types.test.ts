@@ -76,7 +76,7 @@ test('a declared column is there before any record, has its type whatever comes,
     'amount',
   ]);
   expect(await declared()).toMatchObject({ amount: 'numeric(12,2)', address__street: 'text' });
-  const odd = { terminationDate: 'soon', amount: '12.50', at: '2024-05-01T10:00:00Z', flag: 'yes' };
+  const odd = { terminationDate: 'soon', amount: '12,50', at: '2024-05-01T10:00:00Z', flag: 'yes' };
   await mirrorRecords(
     db,
     company,
@@ -96,7 +96,7 @@ test('a declared column is there before any record, has its type whatever comes,
       termination_date: null,
       termination_date__text: 'soon',
       amount: null,
-      amount__text: '12.50',
+      amount__text: '12,50',
       at: null,
       at__text: '2024-05-01T10:00:00Z',
       flag: null,

@@ -6,7 +6,9 @@ CREATE VIEW "muster"."schema_cursor" AS SELECT * FROM "muster"."schema_log_curso
 
 -- The type that the catalogue declares for a column, for example numeric(12,2), and further columns of the same key with other types: the twins.
 -- "twin_due" is the kind of value of which the mirror has to be asked whether it is the only one; "twin_answers" are the last answers, by kind.
+-- "converts": the column was declared at some time, and also shows texts that say the same as a value of its type. A twin says so in its own object.
 ALTER TABLE "muster"."schema_columns" ADD COLUMN "declared" TEXT,
+  ADD COLUMN "converts" BOOLEAN NOT NULL DEFAULT false,
   ADD COLUMN "twins" JSONB NOT NULL DEFAULT '[]',
   ADD COLUMN "twin_due" TEXT,
   ADD COLUMN "twin_answers" JSONB NOT NULL DEFAULT '{}',
@@ -71,6 +73,38 @@ $$ SELECT CASE WHEN jsonb_typeof($1) IS DISTINCT FROM 'string' THEN jsonb_typeof
        WHEN $1 #>> '{}' ~ '^(0000|9999|[+-]?[0-9]{5,6})-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?$' THEN 'timestamp_beyond'
        ELSE 'string' END
      ELSE 'string' END $$;
+
+-- The values of columns that convert: values of their type, and texts that say the same without loss. None fails for any value. Readers have no right on schema
+-- muster, so each body is read once, here.
+-- A numeral is digits with at most one point. PostgreSQL itself would take more: NaN, Infinity, 1_000, 0x1F, and 1e999999, on which it fails.
+CREATE FUNCTION "muster"."declared_numeric"("value" JSONB, "text" TEXT) RETURNS NUMERIC LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE jsonb_typeof("value") WHEN 'number' THEN ("value")::numeric
+  WHEN 'string' THEN CASE WHEN length("text") <= 1000 AND "text" ~ '^-?[0-9]+([.][0-9]+)?$' THEN "text"::numeric END END;
+
+CREATE FUNCTION "muster"."declared_boolean"("value" JSONB, "text" TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof("value") IN ('boolean', 'string') AND length("text") <= 5
+  THEN CASE lower("text" COLLATE "C") WHEN 'true' THEN true WHEN 'false' THEN false END END;
+
+-- A date and a time that is midnight is the date as it is written, whatever its zone.
+CREATE FUNCTION "muster"."declared_date"("data" JSONB, "path" JSONPATH, "text" TEXT) RETURNS DATE LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN "text" LIKE '____-__-__' THEN "muster"."date_at"("data", "path", "text")
+  WHEN "text" LIKE '____-__-__T00:00%' OR "text" LIKE '____-__-__ 00:00%' THEN CASE
+    WHEN "text" ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]00:00(:00([.]0{1,30})?)?(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9])?$'
+    THEN "muster"."date_at"(to_jsonb(left("text", 10)), '$', left("text", 10)) END END;
+
+CREATE FUNCTION "muster"."declared_timestamp"("data" JSONB, "path" JSONPATH, "text" TEXT) RETURNS TIMESTAMP LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN "text" LIKE '____-__-__' THEN "muster"."date_at"("data", "path", "text")::pg_catalog.timestamp
+  ELSE "muster"."timestamp_at"("data", "path", "text") END;
+
+-- The kind of a value under a key whose column has the type and converts; a null type is that of a column which does not.
+CREATE FUNCTION "muster"."kind_in"("value" JSONB, "type" TEXT) RETURNS TEXT LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof("value") = 'string' AND CASE "type"
+    WHEN 'numeric' THEN "muster"."declared_numeric"("value", "value" #>> '{}') IS NOT NULL
+    WHEN 'boolean' THEN "muster"."declared_boolean"("value", "value" #>> '{}') IS NOT NULL
+    WHEN 'date' THEN "muster"."kind_of"("value") <> 'date' AND "muster"."declared_date"("value", '$', "value" #>> '{}') IS NOT NULL
+    WHEN 'timestamp' THEN "muster"."kind_of"("value") <> 'timestamp' AND "muster"."declared_timestamp"("value", '$', "value" #>> '{}') IS NOT NULL
+    ELSE false END
+  THEN 'as_declared' ELSE "muster"."kind_of"("value") END;
 
 -- Texts that are timestamps now are counted again, so that columns which are texts because of them get their twins.
 INSERT INTO "muster"."schema_resources" ("resource", "rebuild_asked_at")

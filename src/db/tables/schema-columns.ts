@@ -13,9 +13,12 @@ import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cur
 export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamp', 'timestamptz', 'jsonb'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 
+/** The types whose declared columns also show texts that say the same without loss: `"12.50"` in a numeric column. */
+export const CONVERTING_TYPES: readonly ColumnType[] = ['numeric', 'boolean', 'date', 'timestamp'];
+
 /**
  * The kind of a value, as in muster.kind_of: the kinds of JSON, with days and moments told apart from other texts. Days and
- * moments outside the years 1 to 9999 (`…_beyond`) are shown only as texts.
+ * moments outside the years 1 to 9999 (`…_beyond`) are shown only as texts. `as_declared` is a text of another kind that a column shows because it converts.
  */
 export type Kind =
   | 'null'
@@ -28,6 +31,7 @@ export type Kind =
   | 'timestamp_beyond'
   | 'timestamptz'
   | 'timestamptz_beyond'
+  | 'as_declared'
   | 'array'
   | 'object';
 export type Kinds = Readonly<Partial<Record<Kind, number>>>;
@@ -37,6 +41,8 @@ export interface Twin {
   readonly name: string;
   readonly type: ColumnType;
   readonly position: number;
+  /** It was declared at some time, and shows texts that say the same as a value of its type. */
+  readonly converts?: true;
 }
 
 /** Why the mirror had no reason for a twin when it was asked whether all living values are of a kind: one is not, or they are few. */
@@ -168,15 +174,15 @@ function keyRow({ list: resource, ...rest }: Omit<SchemaColumn, 'id'>): KeyRow {
 export async function writeKeys(tx: Transaction, rows: readonly KeyRow[]): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.schema_columns AS c
-      (resource, list, path, is_kept_whole, name, type, position, text_position, declared, twins, twin_due, twin_answers, kinds, values, nulls, misfits,
+      (resource, list, path, is_kept_whole, name, type, position, text_position, declared, converts, twins, twin_due, twin_answers, kinds, values, nulls, misfits,
         environment, first_run_id, first_seen_at, last_seen_at)
-    SELECT view, resource, ARRAY(SELECT jsonb_array_elements_text(path)), "isKeptWhole", name, type, position, "textPosition", declared, twins, "twinDue",
+    SELECT view, resource, ARRAY(SELECT jsonb_array_elements_text(path)), "isKeptWhole", name, type, position, "textPosition", declared, converts, twins, "twinDue",
       "twinAnswers", kinds, values, nulls, misfits, environment, "firstRunId", "firstSeenAt", "lastSeenAt"
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS r(view text, resource text, path jsonb, "isKeptWhole" boolean, name text, type text, position int,
-      "textPosition" int, declared text, twins jsonb, "twinDue" text, "twinAnswers" jsonb, kinds jsonb, values bigint, nulls bigint, misfits bigint,
+      "textPosition" int, declared text, converts boolean, twins jsonb, "twinDue" text, "twinAnswers" jsonb, kinds jsonb, values bigint, nulls bigint, misfits bigint,
       environment text, "firstRunId" uuid, "firstSeenAt" timestamptz, "lastSeenAt" timestamptz)
     ON CONFLICT (resource, path) DO UPDATE SET is_kept_whole = EXCLUDED.is_kept_whole, name = EXCLUDED.name, type = EXCLUDED.type,
-      position = EXCLUDED.position, text_position = EXCLUDED.text_position, declared = EXCLUDED.declared, twins = EXCLUDED.twins,
+      position = EXCLUDED.position, text_position = EXCLUDED.text_position, declared = EXCLUDED.declared, converts = EXCLUDED.converts, twins = EXCLUDED.twins,
       twin_due = EXCLUDED.twin_due, twin_answers = EXCLUDED.twin_answers, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
       misfits = EXCLUDED.misfits, first_seen_at = EXCLUDED.first_seen_at, last_seen_at = EXCLUDED.last_seen_at`;
 }
@@ -255,7 +261,7 @@ export async function listColumns(
   const [after = '', position = '0'] = cursor === undefined ? [] : readCursor(cursor, /^[a-z][a-z0-9_]* \d{1,9}$/).split(' ');
   const isAsked = resource === undefined ? Prisma.sql`TRUE` : Prisma.sql`list = ${resource}`;
   const rows = await db.prisma.$queryRaw<Omit<SchemaColumn, 'id'>[]>`
-    SELECT list, resource AS view, path, is_kept_whole AS "isKeptWhole", name, type, position, text_position AS "textPosition", declared, twins,
+    SELECT list, resource AS view, path, is_kept_whole AS "isKeptWhole", name, type, position, text_position AS "textPosition", declared, converts, twins,
       twin_due AS "twinDue", twin_answers AS "twinAnswers", kinds, values, nulls, misfits, environment, first_run_id AS "firstRunId",
       first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt"
     FROM muster.schema_columns

@@ -2,7 +2,7 @@
 // the elements of arrays, and of arrays inside these. Objects that are kept whole are not looked into.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
-import { type FlattenLevels, type Kind, MOST_KEYS } from './schema-columns.js';
+import { type ColumnType, type FlattenLevels, type Kind, MOST_KEYS } from './schema-columns.js';
 
 /** How often a kind of value was seen under a key of a record, or of an element of an array. */
 export interface Sighting {
@@ -116,6 +116,9 @@ function membersOf(flattened: Prisma.Sql): Prisma.Sql {
         SELECT FROM muster.schema_columns d WHERE d.resource = c.resource AND d.position IS NOT NULL
           AND cardinality(d.path) > cardinality(c.path) AND d.path[1:cardinality(c.path)] = c.path) AS has_columns
       FROM muster.schema_columns c LEFT JOIN muster.schema_arrays a ON a.view = c.resource WHERE c.is_kept_whole
+    ), converting AS MATERIALIZED (
+      SELECT c.list AS resource, a.path AS array_path, a.inner_path, c.path, c.type
+      FROM muster.schema_columns c LEFT JOIN muster.schema_arrays a ON a.view = c.resource WHERE c.converts
     ), container AS (
       SELECT r.resource, r.environment, r.run_id, r.changed_at, l.levels, inside.*
       FROM record r JOIN level l USING (resource)
@@ -124,12 +127,20 @@ function membersOf(flattened: Prisma.Sql): Prisma.Sql {
       UNION ALL
       SELECT c.resource, c.environment, c.run_id, c.changed_at, c.levels, inside.*
       FROM container c CROSS JOIN LATERAL (${CONTAINERS} UNION ALL ${ELEMENTS} UNION ALL ${ONLY_ELEMENTS}) inside
+    ), member AS (
+      SELECT resource, environment, run_id, changed_at, NULL::text[] AS array_path, NULL::text[] AS inner_path, ARRAY[m.key] AS path, m.value, false AS only_known
+      FROM record CROSS JOIN LATERAL jsonb_each(data) m
+      UNION ALL
+      SELECT resource, environment, run_id, changed_at, array_path, inner_path, path || m.key, m.value, only_known
+      FROM container CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(value) WHEN 'object' THEN value ELSE '{}' END) m
     )
-    SELECT resource, environment, run_id, changed_at, NULL::text[] AS array_path, NULL::text[] AS inner_path, ARRAY[m.key] AS path, muster.kind_of(m.value) AS kind, false AS only_known
-    FROM record CROSS JOIN LATERAL jsonb_each(data) m
-    UNION ALL
-    SELECT resource, environment, run_id, changed_at, array_path, inner_path, path || m.key, muster.kind_of(m.value), only_known
-    FROM container CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(value) WHEN 'object' THEN value ELSE '{}' END) m`;
+    SELECT resource, environment, run_id, changed_at, array_path, inner_path, path, only_known,
+      CASE WHEN converting IS NULL THEN muster.kind_of(value) ELSE muster.kind_in(value, converting) END AS kind
+    FROM (
+      SELECT m.*, CASE WHEN EXISTS (SELECT FROM converting) AND jsonb_typeof(value) = 'string' THEN (
+        SELECT c.type FROM converting c WHERE c.resource = m.resource AND c.path = m.path
+          AND c.array_path IS NOT DISTINCT FROM m.array_path AND c.inner_path IS NOT DISTINCT FROM m.inner_path) END AS converting
+      FROM member m OFFSET 0) typed`;
 }
 
 /**
@@ -170,19 +181,21 @@ export interface TypeMismatches {
   readonly arrays: readonly (readonly string[])[];
   readonly path: readonly string[];
   readonly kinds: readonly Kind[];
+  /** The type of a column that converts; null for another column. */
+  readonly converting: ColumnType | null;
 }
 
 /** Records the lists with such values in `record` (resource, environment, company_id, data); a removed company has none. */
 export function recordTypeMismatches(mismatches: readonly TypeMismatches[]): Prisma.Sql {
-  const places = mismatches.map(({ resource, arrays, path, kinds }) => ({ resource, path: jsonPathOf(arrays, path), kinds }));
+  const places = mismatches.map(({ arrays, path, ...rest }) => ({ ...rest, path: jsonPathOf(arrays, path) }));
   return Prisma.sql`
     INSERT INTO muster.schema_misfits (environment, company_id, resource)
     SELECT DISTINCT r.environment, r.company_id, r.resource
-    FROM (SELECT resource, path::jsonpath AS path, kinds
-      FROM jsonb_to_recordset(${JSON.stringify(places)}::jsonb) AS m(resource text, path text, kinds jsonb) OFFSET 0) m
+    FROM (SELECT resource, path::jsonpath AS path, kinds, converting
+      FROM jsonb_to_recordset(${JSON.stringify(places)}::jsonb) AS m(resource text, path text, kinds jsonb, converting text) OFFSET 0) m
     JOIN record r ON r.resource = m.resource
     JOIN muster.connections c ON c.environment = r.environment AND c.company_id = r.company_id
-    WHERE EXISTS (SELECT FROM jsonb_path_query(r.data, m.path, '{}', true) v(value) WHERE m.kinds ? muster.kind_of(v.value))
+    WHERE EXISTS (SELECT FROM jsonb_path_query(r.data, m.path, '{}', true) v(value) WHERE m.kinds ? muster.kind_in(v.value, m.converting))
     ORDER BY 1, 2, 3
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET last_seen_at = now()`;
 }

@@ -21,6 +21,7 @@ const row = (resource: string, position: number, more: object = {}) => ({
   values: 3,
   nulls: 1,
   misfits: 0,
+  converts: false,
   environment: 'test',
   firstRunId: null,
   firstSeenAt: seen,

@@ -17,6 +17,15 @@ const ROLE = `muster_analyst_${randomBytes(4).toString('hex')}`;
 const list = (path: string) => ({ method: 'GET', path, pager: { style: 'skip-take', in: 'query', size: 10 } });
 const catalogueOf = (...names: string[]) =>
   validateCatalogue(Object.fromEntries(names.map((name) => [name, list(`/api/companies/{company_id}/${name}`)])), 'a test');
+const DECLARING = validateCatalogue(
+  {
+    employees: {
+      ...list('/api/companies/{company_id}/employees'),
+      columns: { amount: 'numeric', flag: 'boolean', left: 'date', start: 'timestamp' },
+    },
+  },
+  'a test',
+);
 
 let database: TestDatabase;
 let company: CompanyKey;
@@ -30,6 +39,7 @@ beforeAll(async () => {
     database.db,
     company,
     Array.from({ length: 120 }, (_, n) => person(n)),
+    { catalogue: DECLARING },
   );
   await database.db.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'secret'`);
   await grantReading(database.url, ROLE, ['warehouse']);
@@ -56,6 +66,10 @@ const person = (n: number) => ({
   local: '2024-02-29T10:00:00',
   salary: n + 0.5,
   active: true,
+  amount: '12.50',
+  flag: 'True',
+  left: '2024-02-29T00:00:00',
+  start: '2024-02-29',
   address: { street: 'A', geo: { lat: n } },
   jobs: [{ title: 'Cook', from: '2020-01-01', parts: [{ share: 1 }] }],
 });
@@ -66,6 +80,10 @@ const odd = {
   local: [],
   salary: 'plenty',
   active: 'yes',
+  amount: '1e999999',
+  flag: 'yes',
+  left: '2024-02-30T00:00:00',
+  start: '2024-02-30',
   address: { street: {}, geo: 1 },
   jobs: 'none',
   empty: {},
@@ -97,6 +115,7 @@ async function expectTheSameForAll(): Promise<void> {
   expect(queries.length).toBeGreaterThan(12);
   for (const query of queries) {
     const { rows } = await reader.query(query).catch((error: unknown) => {
+      console.error('DBG', error);
       throw new Error(query, { cause: error });
     });
     expect(rows, query).toEqual((await database.db.pool.query(query)).rows);
