@@ -20,7 +20,10 @@ beforeAll(async () => {
   const records = Array.from({ length: 120 }, (_, n) => ({
     id: `e${100 + n}`,
     salary: 0,
-    jobs: [{ title: 'a' }, { title: 'b' }],
+    jobs: [
+      { title: 'a', pay: 1.5 },
+      { title: 'b', pay: 2 },
+    ],
   }));
   await mirrorRecords(db, company, records);
   await mirrorRecords(db, company, [{ ...records[0]!, salary: 9 }]);
@@ -94,4 +97,12 @@ test('a declared numeric type is the type in Parquet, of the column or of its nu
   }
   await pool.query(`UPDATE muster.schema_columns SET declared = 'numeric(2,2)' WHERE name = 'salary'`);
   expect(await typeOf('employees')).toEqual(['DECIMAL(2,2)', { salary: 1 }]);
+});
+
+test('a type that is declared for a member of array elements is the type in Parquet of their view', async () => {
+  await database.db.pool.query(
+    `UPDATE muster.schema_columns SET declared = 'numeric(9,2)' WHERE list = 'employees' AND resource = 'employees__jobs' AND name = 'pay'`,
+  );
+  const { manifest } = await exported({ resource: 'employees__jobs' }, 'parquet');
+  expect(manifest.columns.find(({ name }) => name === 'pay')!.stored_as).toBe('DECIMAL(9,2)');
 });

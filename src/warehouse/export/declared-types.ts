@@ -13,15 +13,12 @@ interface DeclaredKey {
  * The types that the catalogue declares for columns of a view, by the names of these, for example `numeric(12,2)`. A key that already had a column of another
  * type has the declared one in a twin.
  */
-export async function declaredTypes(
-  client: pg.ClientBase,
-  { list, loggedAs }: ExportedView,
-): Promise<ReadonlyMap<string, string>> {
+export async function declaredTypes(client: pg.ClientBase, { loggedAs }: ExportedView): Promise<ReadonlyMap<string, string>> {
   const { rows } = await client.query<DeclaredKey>(
-    // Through jsonb, since a database of an earlier version lacks these columns.
+    // `resource` is the name of the view. Read through jsonb, since a database of an earlier version lacks `declared` and `twins`.
     Prisma.sql`SELECT key ->> 'name' AS name, key ->> 'declared' AS declared, key -> 'twins' AS twins
      FROM muster.schema_columns s CROSS JOIN LATERAL to_jsonb(s) key
-     WHERE s.resource = ${list} AND key ->> 'declared' IS NOT NULL AND COALESCE(key ->> 'view', s.resource) = ${loggedAs}`,
+     WHERE s.resource = ${loggedAs} AND key ->> 'declared' IS NOT NULL`,
   );
   return new Map(
     rows.flatMap(({ name, declared, twins }) =>
