@@ -28,10 +28,12 @@ interface ExportCommandOptions {
 
 const HELP = `
 Run it with DATABASE_URL as the workers have it, or where the embedded PostgreSQL runs; the admin API is not needed. Rows, proofs and place in the feed are
-of one snapshot. PATH.manifest.json says what is in the file: {file, resource, format, raw, rows, sha256, columns, lists, seq}. PATH.manifest.jws is the same,
-signed by the key of the certificates: muster certificate check PATH.manifest.jws.
+of one snapshot. PATH.manifest.json says what is in the file: {file, resource, format, raw, rows, sha256, columns, lists, seq}, and in view_of the list of a view.
+PATH.manifest.jws is the same, signed by the key of the certificates: muster certificate check PATH.manifest.jws.
 
---output - writes to standard output, and the manifest to standard error as one line, or to --manifest, with the signed one beside it.
+LIST_history has every version of each record, LIST_changes every change, and LIST__MEMBER the elements of an array.
+
+--output - writes to standard output, and the manifest to standard error as one line, or to --manifest, with the signed one next to it.
 ${DESTINATION_KINDS.flatMap(({ fileAddress, help }) => (help === undefined ? [] : [`--output ${fileAddress} ${help}\n`])).join('')}
 Nothing bears the final name before it is whole. Only you can read the file, unless --mode says otherwise: there are personal data in it.`;
 
@@ -43,7 +45,7 @@ export function registerExport(program: Command): void {
   program
     .command('export')
     .description('write a resource to a file, to standard output or to another destination, with a manifest')
-    .argument('<resource>', 'what to export, for example employees')
+    .argument('<resource>', 'a list (employees), or a view of one: employees_history, employees_changes, employees__jobs')
     .addOption(new Option('--format <format>', 'format of the file').choices(EXPORT_FORMATS).makeOptionMandatory())
     .requiredOption('--output <path>', `${ADDRESSES}, or - for standard output`)
     .addOption(environmentOption())
@@ -51,7 +53,7 @@ export function registerExport(program: Command): void {
     .option('--raw', 'the records as sent (environment, company_id, id, data, …) instead of typed columns')
     .option(
       '--since <seq>',
-      'only what changed after this seq, that of the last manifest: each record once, with op and seq',
+      'only what changed after this seq, that of the last manifest: of a list each record once, with op and seq; of its _history and _changes the rows after it',
       parseSeq,
     )
     .option('--require-verified', 'write nothing where a list has no proof, or a late one (exit code 1)')
