@@ -4,6 +4,7 @@ import { SHOWN_COLUMNS } from '../mirror/mirror-columns.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import { changesQuery, changesView } from './changes-view.js';
 import { asOfFunctions, historyView, typedView, versionsQuery } from './history.js';
+import { pathText } from './view-comments.js';
 import { jsonAt } from './view-text.js';
 
 /** A view with the columns of the log, of records or of elements in them, and what it shows besides them. */
@@ -95,7 +96,7 @@ export function elementsView({ view, resource, path, innerPath }: ArrayView): Re
   return {
     columnsOf: view,
     name: typedView(view),
-    comment: `The elements of an array in the living records of the list ${resource}; paths begin in the element`,
+    comment: `The elements of ${pathText([...path, ...(innerPath ?? [])])} in the living records of the list ${resource}; paths begin in the element`,
     leading: { ...KEY, _idx: 'e.idx', ...(innerPath !== null && { _idx_2: 'i.idx' }) },
     trailing: {},
     data,

@@ -19,12 +19,12 @@ const FIXED_COLUMNS: Readonly<Record<string, string>> = {
   company_id: 'The company',
   id: 'The id of the record within its list and company',
   _first_seen_at: 'When the record was first received',
-  _changed_at: 'When the record last changed',
+  _changed_at: 'When the record was last changed; in a view of changes, when this change was made',
   _verified_at: 'As of when the list was last proved complete; null if it never was',
   _valid_from: 'From when on the version was valid',
   _valid_to: 'Until when the version was valid, this instant excluded; null for the current version',
   _is_current: 'Whether the version is the current one',
-  _op: 'What made the version: insert, update, delete or restore',
+  _op: 'What the change was: insert, update, delete or restore',
   _seq: 'The number of the change',
   _next_seq: 'The number of the change that ended the version; null for the newest one',
   _idx: 'The place of the element in its array, from 0',
@@ -78,7 +78,7 @@ function keyComments(row: ColumnRow): [string, string][] {
 }
 
 /** The keys joined by dots. A key that could be read otherwise is in quotes. */
-function pathText(path: readonly string[]): string {
+export function pathText(path: readonly string[]): string {
   const text = path.map((key) => (/^[^\s."\\\p{C}]+$/u.test(key) ? key : JSON.stringify(key))).join('.');
   return text.length > LONGEST_PATH ? `${text.slice(0, LONGEST_PATH).toWellFormed()}…` : text;
 }

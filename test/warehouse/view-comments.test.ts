@@ -83,6 +83,18 @@ test('a column of a key says its path, its type and when it was first seen', asy
   );
 });
 
+test('a view of array elements says which array it is of', async () => {
+  const jobs = [{ title: 'a', 'work.lines': [{ code: 'x' }] }];
+  await mirrorRecords(
+    database.db,
+    company,
+    Array.from({ length: 30 }, (_, n) => ({ id: `${n}`, jobs })),
+  );
+  const within = 'in the living records of the list employees; paths begin in the element';
+  expect((await comments('employees__jobs')).view).toBe(`The elements of jobs ${within}`);
+  expect((await comments('employees__jobs__work_lines')).view).toBe(`The elements of jobs."work.lines" ${within}`);
+});
+
 test('a key of any length is cut in its comment', async () => {
   const key = `${'k'.repeat(499)}😀${'k'.repeat(100_000)}`;
   await mirrorRecords(
@@ -100,7 +112,7 @@ test('a comment is written where it differs, and nowhere else', async () => {
   await mirrorRecords(database.db, company, [{ id: '1', newest: 1 }]);
   const after = await written();
   expect(after).toEqual(expect.arrayContaining(before));
-  expect(after).toHaveLength(before.length + 2);
+  expect(after).toHaveLength(before.length + 3);
   await ensureTypedViews(database.db, CATALOGUE);
   expect(await written()).toEqual(after);
 });
