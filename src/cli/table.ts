@@ -13,6 +13,12 @@ export const COMPANY: Columns<{ readonly environment: string; readonly company_i
   COMPANY: ({ company_id }) => company_id,
 };
 
+/** The columns, followed by those of `rare` that have a value for one of the items. */
+export function withFilled<T>(items: readonly T[], columns: Columns<T>, rare: Columns<T>): Columns<T> {
+  const filled = Object.entries(rare).filter(([, cell]) => items.some((item) => cell(item) != null));
+  return { ...columns, ...Object.fromEntries(filled) };
+}
+
 /** Prints items: a table for people, or one JSON object a line for programs. */
 export function print<T extends object>(
   items: readonly T[],

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { type Command, type CommandOptions, InvalidArgumentError, Option } from 'commander';
 import { ENVIRONMENTS, type Environment, parseCompanyId } from '../../core/company.js';
 import { CommandFailure } from '../exit-code.js';
-import { type Columns, print } from '../table.js';
+import { type Columns, print, withFilled } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
 
 /** The options of every operator command. */
@@ -54,8 +54,7 @@ export function listCommand<T extends object>(
   for (const filter of filters) list.addOption(filter);
   list.action(async ({ json, url, company, ...query }: ListOptions) => {
     const items = await openAdminClient({ url }).list<T>(path, { company_id: company, ...query });
-    const filled = Object.entries(rare).filter(([, cell]) => items.some((item) => cell(item) != null));
-    print(items, { ...columns, ...Object.fromEntries(filled) }, { json });
+    print(items, withFilled(items, columns, rare), { json });
   });
 }
 

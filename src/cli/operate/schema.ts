@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { RebuildModel, SchemaColumnModel } from '../../api/feed/schema.js';
-import { type Columns, members, print, time } from '../table.js';
+import { type Columns, members, print, time, withFilled } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 
@@ -8,9 +8,14 @@ export function registerSchema(program: Command): void {
   const schema = program.command('schema').description('list the columns of the typed views, and count them again');
   operatorCommand(schema, 'list', 'list the columns (default)', { isDefault: true })
     .argument('[resource]', 'only columns of this list')
-    .action(async (resource: string | undefined, options: OperatorOptions) =>
-      print(await openAdminClient(options).list<SchemaColumnModel>('/api/schema', { resource }), COLUMNS, options),
-    );
+    .action(async (resource: string | undefined, options: OperatorOptions) => {
+      const columns = await openAdminClient(options).list<SchemaColumnModel>('/api/schema', { resource });
+      print(columns, withFilled(columns, COLUMNS, RARE), options);
+      if (resource !== undefined && columns.length === 0)
+        console.error(
+          `There is no list ${JSON.stringify(resource)} with columns. Name a list: the columns of its views are listed with it.`,
+        );
+    });
   operatorCommand(schema, 'rebuild', 'have a worker count values and misfits in the mirror; names and types stay')
     .argument('[resource]', 'only columns of this list')
     .action(async (resource: string | undefined, options: OperatorOptions) => {
@@ -30,9 +35,13 @@ const COLUMNS: Columns<SchemaColumnModel> = {
   SINCE: ({ first_seen_at }) => time(first_seen_at),
   'LAST SEEN': ({ last_seen_at }) => time(last_seen_at),
   ...members('values', 'nulls', 'misfits'),
-  VIEW: ({ resource, view }) => (view === resource ? '' : view),
-  'OF KIND': ({ misfit_kinds }) => listed(Object.entries(misfit_kinds).map(([kind, count]) => `${kind} ${count}`)),
   FROM: ({ declared }) => (declared === null ? 'inferred' : `declared ${declared}`),
-  TWINS: ({ twins }) => listed(twins.map(({ column }) => column)),
   ...members('catalogue'),
+};
+
+/** Most lists have none of these. */
+const RARE: Columns<SchemaColumnModel> = {
+  VIEW: ({ resource, view }) => (view === resource ? undefined : view),
+  'OF KIND': ({ misfit_kinds }) => listed(Object.entries(misfit_kinds).map(([kind, count]) => `${kind} ${count}`)),
+  TWINS: ({ twins }) => listed(twins.map(({ column }) => column)),
 };

@@ -40,9 +40,7 @@ test('columns are printed with the keys that they are of, of one list or of all'
     'VALUES',
     'NULLS',
     'MISFITS',
-    'OF KIND',
     'FROM',
-    'TWINS',
     'CATALOGUE',
   ]);
   expect(rows.map((row) => row.slice(0, 4))).toEqual([
@@ -52,9 +50,15 @@ test('columns are printed with the keys that they are of, of one list or of all'
     ['employees', 'id_2', 'text', '"id"'],
     ['employees', 'salary', 'numeric', '"salary"'],
   ]);
-  expect(rows.map((row) => row.slice(-3))[4]).toEqual(['inferred', '-', 'columns: { salary: numeric }']);
+  expect(rows.map((row) => row.slice(-2))[4]).toEqual(['inferred', 'columns: { salary: numeric }']);
   const one = await operate('schema', 'departments', '--json');
   expect(one.json().map(({ resource, column }) => `${resource} ${column}`)).toEqual(['departments id_2', 'departments name']);
+});
+
+test('the name of a view or of no list prints a hint, and nothing to a program', async () => {
+  const hint = expect.stringMatching(/no list "employees_history" with columns\. Name a list/);
+  expect(await operate('schema', 'employees_history')).toMatchObject({ code: 0, stderr: hint });
+  expect(await operate('schema', 'employees_history', '--json')).toMatchObject({ code: 0, stdout: '', stderr: hint });
 });
 
 test('a list that the catalogue does not have is an error that says so', async () => {
@@ -74,6 +78,8 @@ test('a rebuild is asked for by the command, and done by the next sweep of a wor
     misfits: 1,
     text_column: 'salary__text',
   });
+  const [head, ...lines] = cells((await operate('schema', 'employees')).stdout);
+  expect([head!.at(-1), lines.map((line) => line.at(-1))]).toEqual(['OF KIND', ['-', '-', 'string 1']]);
   const { rows } = await admin.db.pool.query(`SELECT salary, salary__text FROM warehouse.employees WHERE id = 'e3'`);
   expect(rows).toEqual([{ salary: null, salary__text: 'none' }]);
 
