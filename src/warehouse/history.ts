@@ -63,7 +63,8 @@ export function asOfFunctions(resource: string): readonly { readonly signature: 
   return [
     functionOf(resource, {
       signature: `${typedView(`${resource}_as_of`)}(timestamptz)`,
-      condition: `v._valid_from <= $1 AND (v._valid_to > $1 OR v._valid_to IS NULL) AND warehouse.require_kept('${resource}', $1)`,
+      // PostgreSQL would answer no rows for no instant, without a call of the check.
+      condition: `(v._valid_from <= $1 OR $1 IS NULL) AND (v._valid_to > $1 OR v._valid_to IS NULL) AND warehouse.require_kept('${resource}', $1)`,
     }),
     functionOf(resource, {
       signature: `${typedView(`${resource}_as_of_seq`)}(bigint)`,

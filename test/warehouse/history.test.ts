@@ -152,6 +152,13 @@ test('as_of does not speak of what is to come', async () => {
   );
 });
 
+test('as_of of no instant is an error, and no empty list', async () => {
+  const refused = (instant: string) =>
+    expect(database.db.pool.query(`SELECT * FROM warehouse.employees_as_of(${instant})`)).rejects.toThrow('no instant');
+  await refused('NULL');
+  await refused(`(SELECT max(verified_at) FROM warehouse.barriers WHERE resource = 'nothing')`);
+});
+
 test('a change whose transaction began before that of the one before it ends no version before it began', async () => {
   const company = await onboard(database.db);
   await walk(company, 'a1');
