@@ -26,6 +26,7 @@ const FEED = [
   'mirror.changes.id',
   'muster.changes.record_id',
   'muster.stamped_changes.record_id',
+  'warehouse.employees_changes.id',
   'warehouse.employees_history.id',
 ];
 
