@@ -95,14 +95,14 @@ const VALUES: Readonly<Record<string, string>> = {
   text: `'employees'`,
 };
 
-/** Queries of every view and every function of the schema, each of all columns. */
+/** Queries of every view and every function of the schema that returns, each of all columns. */
 async function everything(): Promise<string[]> {
   const { rows: views } = await database.db.pool.query<{ name: string }>(
     `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE relnamespace = 'warehouse'::regnamespace AND relkind IN ('r', 'v')`,
   );
   const { rows: functions } = await database.db.pool.query<{ name: string; types: string[] }>(
     `SELECT format('%I.%I', pronamespace::regnamespace, proname) AS name, ARRAY(SELECT format_type(t, NULL) FROM unnest(proargtypes) AS t) AS types
-     FROM pg_proc WHERE pronamespace = 'warehouse'::regnamespace`,
+     FROM pg_proc WHERE pronamespace = 'warehouse'::regnamespace AND proname <> 'refuse_past'`,
   );
   const calls = functions.map(({ name, types }) => `${name}(${types.map((type) => VALUES[type] ?? type).join(', ')})`);
   return [...views.map(({ name }) => name), ...calls].map(
@@ -124,6 +124,8 @@ async function expectTheSameForAll(): Promise<void> {
 
 test('it reads every column of every view, and calls every function', async () => {
   await expect(expectTheSameForAll()).resolves.toBeUndefined();
+  // It always raises; the code says that the reader may call it.
+  await expect(reader.query(`SELECT warehouse.refuse_past('', '', NULL, '')`)).rejects.toMatchObject({ code: '22023' });
 });
 
 test('it goes on to do so when views are extended, and with views that are made later', async () => {
