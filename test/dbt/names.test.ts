@@ -143,8 +143,8 @@ test('is built from names and keys of every kind', async () => {
   expect(await dbt('source', 'freshness')).toMatchObject({ code: 0 });
   expect(await dbt('docs', 'generate')).toMatchObject({ code: 0 });
   const docs = readFileSync(join(dir, 'target/manifest.json'), 'utf8');
-  expect(docs).toContain('{{ user }}: text, first seen ');
-  expect(docs).toContain('{% raw %}: text, first seen ');
+  expect(docs).toContain(String.raw`\"{{ user }}\": text, first seen `);
+  expect(docs).toContain(String.raw`\"{% raw %}\": text, first seen `);
 });
 
 test('joins numbers with ids, and takes no number for a reference by its values alone', () => {
