@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** The package of `muster dbt init`, by dbt itself. It needs Python and a network, which a newcomer's `npm test` does not. */
+/** The package of `muster dbt init`, by dbt itself, and exported files, by pyarrow. They need Python and a network, which a newcomer's `npm test` does not. */
 export default defineConfig({
   test: {
     include: ['test/dbt/**/*.test.ts'],
