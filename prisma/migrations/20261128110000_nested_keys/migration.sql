@@ -13,7 +13,7 @@ CREATE INDEX "schema_columns_list" ON "muster"."schema_columns"("list");
 CREATE TABLE "muster"."schema_arrays" (
     "view" TEXT NOT NULL,
     "resource" TEXT NOT NULL,
-    "path" TEXT[] NOT NULL,
+    "path" TEXT[],
     "inner_path" TEXT[],
 
     CONSTRAINT "schema_arrays_pkey" PRIMARY KEY ("view")
