@@ -95,8 +95,8 @@ test('a view of array elements says which array it is of', async () => {
   expect((await comments('employees__jobs__work_lines')).view).toBe(`The elements of jobs."work.lines" ${within}`);
 });
 
-test('a key of any length is cut in its comment', async () => {
-  const key = `${'k'.repeat(499)}😀${'k'.repeat(100_000)}`;
+test('a long key is cut in its comment', async () => {
+  const key = `${'k'.repeat(499)}😀${'k'.repeat(400)}`;
   await mirrorRecords(
     database.db,
     company,
