@@ -91,7 +91,7 @@ export function kindToAsk(row: ColumnRow, found: ReadonlySet<Kind> | undefined):
     const last = row.twinAnswers[kind];
     return !last || count >= 2 * last.count || found?.has(kind);
   });
-  return (due ?? candidates.find(({ kind }) => kind === row.twinDue))?.kind ?? null;
+  return (due ?? candidates.find(({ kind }) => kind === row.twinDue || row.twinAnswers[kind]?.waits))?.kind ?? null;
 }
 
 /** The kinds of value that a twin may have beside it: its values, and those that are shown only as texts. */

@@ -3,7 +3,7 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { lackingRights } from '../db/connection/connect-failure.js';
 import type { Database } from '../db/connection/database.js';
 import { isPassingTrouble, sqlState, withDatabaseErrors } from '../db/connection/sql-state.js';
-import { inTransaction, type Transaction } from '../db/connection/transaction.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
 import { takeLock } from '../db/tables/locks.js';
 import { type ArrayView, readArrays } from '../db/tables/schema-arrays.js';
 import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.js';
@@ -104,26 +104,31 @@ const LOCK_TIMEOUT = '500ms';
 /**
  * Gives the views of a resource the columns of the log: existing columns keep their place and type, and new ones follow. Only a view without a column of a
  * key, and without dependent views, is dropped and made again, so that its first columns come before the columns of `trailing`. Granted rights stay.
+ * Views of many hundred columns take PostgreSQL a minute where the machine is busy.
  */
 function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<void> {
-  return inTransaction(db, async (tx) => {
-    await lockViews(tx);
-    const logged = (await readKeys(tx, [resource])).filter(isColumn);
-    const hasColumns = (view: string) => logged.some((row) => row.view === view);
-    for (const view of allViews(resource, await readArrays(tx, [resource]), hasColumns)) {
-      const columns = logged.filter((row) => row.view === view.columnsOf);
-      const present = await columnsOf(tx, view);
-      if (present.length === fixedColumns(view) && columns.length > 0 && (await isFree(tx, view))) {
-        const grants = await grantsOn(tx, view);
-        for (const { signature } of view.functions) await tx.$executeRawUnsafe(`DROP FUNCTION IF EXISTS ${signature}`);
-        await tx.$executeRawUnsafe(`DROP VIEW ${view.name}`);
-        await tx.$executeRawUnsafe(viewText(view, columns, []));
-        for (const grant of grants) await tx.$executeRawUnsafe(grant);
-      } else await tx.$executeRawUnsafe(viewText(view, columns, present));
-      for (const { text } of view.functions) await tx.$executeRawUnsafe(text);
-      await commentOnView(tx, view, columns);
-    }
-  });
+  return inTransaction(
+    db,
+    async (tx) => {
+      await lockViews(tx);
+      const logged = (await readKeys(tx, [resource])).filter(isColumn);
+      const hasColumns = (view: string) => logged.some((row) => row.view === view);
+      for (const view of allViews(resource, await readArrays(tx, [resource]), hasColumns)) {
+        const columns = logged.filter((row) => row.view === view.columnsOf);
+        const present = await columnsOf(tx, view);
+        if (present.length === fixedColumns(view) && columns.length > 0 && (await isFree(tx, view))) {
+          const grants = await grantsOn(tx, view);
+          for (const { signature } of view.functions) await tx.$executeRawUnsafe(`DROP FUNCTION IF EXISTS ${signature}`);
+          await tx.$executeRawUnsafe(`DROP VIEW ${view.name}`);
+          await tx.$executeRawUnsafe(viewText(view, columns, []));
+          for (const grant of grants) await tx.$executeRawUnsafe(grant);
+        } else await tx.$executeRawUnsafe(viewText(view, columns, present));
+        for (const { text } of view.functions) await tx.$executeRawUnsafe(text);
+        await commentOnView(tx, view, columns);
+      }
+    },
+    { timeoutMs: WHOLE_LIST_MS },
+  );
 }
 
 async function lockViews(tx: Transaction): Promise<void> {
