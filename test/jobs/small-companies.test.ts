@@ -60,9 +60,9 @@ beforeAll(async () => {
       const { rows } = await watcher.query<{ views: number }>(
         `SELECT count(*)::int AS views FROM information_schema.columns WHERE table_schema = 'warehouse' AND column_name = 'modified_at'`,
       );
-      return rows[0]!.views === 4;
+      return rows[0]!.views === 6;
     },
-    { what: 'the typed views of both lists and of their histories' },
+    { what: 'the typed views of both lists, of their histories and of their changes' },
   );
 });
 
