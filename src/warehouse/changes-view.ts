@@ -5,8 +5,9 @@ import { typedView } from './history.js';
  * A query of a resource's changes by their numbers: `_seq, _op, _changed_at, environment, company_id, id, data`. A deletion has no data.
  *
  * It begins with the numbers, of which an index knows those of the resource (decision 0021). All else is looked up for each number, however many the
- * planner expects: for `_seq > (SELECT max(…) …)` it expects a third of the feed. Each look-up is a left join of one row at most, which GROUP BY and HAVING
- * tell the planner, so that it leaves out what a query does not ask for: max(_seq) reads the numbers alone. HAVING also has a record's text parsed once
+ * planner expects: for `_seq > (SELECT max(…) …)` it expects a third of the feed. Each look-up is a left join of one row at most, which DISTINCT ON and HAVING
+ * tell the planner, so that it leaves out what a query does not ask for: max(_seq) reads the numbers alone. GROUP BY of a primary key would tell it, too, but a view
+ * that depends on a key cannot be replaced by `pg_restore --clean` once it has more columns. HAVING also has a record's text parsed once
  * for all of its columns. `[:]` reads the arrays of a batch whole; the planner keeps them for the numbers that follow.
  */
 export function changesQuery(resource: string): string {
@@ -15,13 +16,13 @@ export function changesQuery(resource: string): string {
 SELECT n.seq AS _seq, c.op AS _op, b.changed_at AS _changed_at, b.environment, b.company_id, c.id, c.data
 FROM muster.change_numbers n
 LEFT JOIN LATERAL (
-  SELECT g.id, g.first_seq, g.environment, g.company_id, g.changed_at, g.texts, g.texts_from,
+  SELECT DISTINCT ON (g.id) g.id, g.first_seq, g.environment, g.company_id, g.changed_at, g.texts, g.texts_from,
     g.ids[:] AS ids, g.ops[:] AS ops, g.starts[:] AS starts, g.lengths[:] AS lengths
-  FROM muster.change_batches g WHERE g.id = n.batch_id GROUP BY g.id
+  FROM muster.change_batches g WHERE g.id = n.batch_id
 ) b ON b.id = n.batch_id
 LEFT JOIN LATERAL (
-  SELECT s.batch_id, s.position, s.record_id, s.op, s.data
-  FROM muster.changes s WHERE b.ids IS NULL AND s.batch_id = n.batch_id AND s.position = ${at} GROUP BY s.batch_id, s.position
+  SELECT DISTINCT ON (s.batch_id, s.position) s.batch_id, s.position, s.record_id, s.op, s.data
+  FROM muster.changes s WHERE b.ids IS NULL AND s.batch_id = n.batch_id AND s.position = ${at}
 ) r ON r.batch_id = n.batch_id AND r.position = ${at}
 LEFT JOIN LATERAL (
   SELECT CASE WHEN b.ids IS NULL THEN r.record_id ELSE b.ids[${at} + 1] END COLLATE "C" AS id,

@@ -7,7 +7,7 @@ $$ BEGIN NEW."list" := COALESCE(NEW."list", NEW."resource"); RETURN NEW; END $$;
 CREATE TRIGGER "list_of_key" BEFORE INSERT ON "muster"."schema_columns" FOR EACH ROW EXECUTE FUNCTION "muster"."list_of_key"();
 ALTER TABLE "muster"."schema_columns" ALTER COLUMN "list" SET NOT NULL,
   DROP CONSTRAINT "schema_columns_path_check", ADD CONSTRAINT "schema_columns_path_check" CHECK (cardinality("path") BETWEEN 1 AND 5);
-CREATE INDEX "schema_columns_list" ON "muster"."schema_columns"("list");
+CREATE INDEX "schema_columns_list_resource_position_idx" ON "muster"."schema_columns"("list", "resource", "position");
 
 -- The views of array elements.
 CREATE TABLE "muster"."schema_arrays" (
