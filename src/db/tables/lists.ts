@@ -209,12 +209,12 @@ export async function subtractRecords(tx: Transaction, list: ListKey, records: n
   await tx.$executeRaw`UPDATE muster.lists SET records = GREATEST(0, records - ${records}::int) WHERE ${isOfList(list)}`;
 }
 
-/** For these lists of active companies: how many were never proved complete, and the age of the oldest proof. */
 /** Whether every list of the resource that has records was proved complete. */
 export async function areAllProved(tx: Transaction, { resource }: Pick<ListKey, 'resource'>): Promise<boolean> {
   return (await tx.list.count({ where: { resource, records: { gt: 0 }, lastVerifiedAt: null } })) === 0;
 }
 
+/** For these lists of active companies: how many were never proved complete, and the age of the oldest proof. */
 export async function measureProofs(
   db: Pick<Transaction, '$queryRaw'>,
   { resources }: { resources: readonly string[] },
