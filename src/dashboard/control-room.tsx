@@ -5,6 +5,7 @@ import { withoutSlash } from '../core/own-address.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import type { Proxies } from '../http/proxy/proxies.js';
+import type { Schedule } from '../runs/schedule.js';
 import { serveAssets } from './assets.js';
 import { pageRoutes } from './page-routes.js';
 import { problemPage } from './pages/problem-page.js';
@@ -26,6 +27,7 @@ export interface ControlRoomDependencies {
   readonly oidc?: OidcSettings | undefined;
   /** The proxies to its issuer; unset: none. */
   readonly proxies?: Proxies | undefined;
+  readonly schedule: Pick<Schedule, 'timezone'>;
   /** The settings with which the process started. */
   readonly settings: readonly ShownSetting[];
 }
@@ -63,6 +65,7 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
         address: request.url,
         assets,
         now: Date.now(),
+        timezone: deps.schedule.timezone,
         ...(session && { viewer: session }),
         ...(typeof done === 'string' && { done }),
       };

@@ -89,7 +89,7 @@ export async function startAdmin(
   const lines: string[] = [];
   const logger = createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } });
   const clock = systemClock;
-  const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
+  const schedule = options.schedule ?? { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
   const catalogue = loadCatalogue();
   const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: { dispatch: async () => {} } });
   const readiness: ReadinessCheck[] = [{ name: 'database', check: () => db.pool.query('SELECT 1') }];
@@ -135,7 +135,7 @@ export async function startAdmin(
     port: 0,
     publicUrl,
     authenticator: new Authenticator({ db, clock, adminToken: new Secret(TOKEN) }),
-    pages: controlRoom({ db, adminToken: new Secret(TOKEN), publicUrl, oidc, settings: SETTINGS }),
+    pages: controlRoom({ db, adminToken: new Secret(TOKEN), publicUrl, oidc, schedule, settings: SETTINGS }),
     logger,
     clock,
     db,

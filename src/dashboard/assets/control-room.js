@@ -1,8 +1,26 @@
-// Copies texts, and follows a run. The pages work without this script, by reloading them.
+// Copies texts, adds the time in the browser's zone, and follows a run. The pages work without this script, by reloading them.
 
-/** Shows the buttons that need a script. */
+const OWN_TIME = new Intl.DateTimeFormat('en-GB', {
+  weekday: 'short',
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+});
+
+/** Shows the buttons that need a script, and adds the time in the browser's zone to tooltips. */
 function prepare(root) {
   for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false;
+  const zone = document.querySelector('[data-zone]')?.dataset.zone;
+  if (!zone || zone === OWN_TIME.resolvedOptions().timeZone) return;
+  for (const time of root.querySelectorAll('time[title]')) {
+    const [whole] = time.title.split('\n');
+    time.title = `${whole}\nHere: ${OWN_TIME.format(new Date(time.dateTime))}`;
+  }
 }
 
 document.addEventListener('click', async (event) => {
@@ -84,6 +102,7 @@ async function renew(element) {
     const page = new DOMParser().parseFromString(await response.text(), 'text/html');
     const newer = page.querySelector('#run');
     if (newer) element.replaceWith(newer);
+    prepare(document);
   } finally {
     follow();
   }

@@ -3,7 +3,7 @@ import type { RunModel } from '../../api/runs/run-model.js';
 import { COMPANY, counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import { COMPANY_ID, choice, ENVIRONMENT, HIDDEN, listAddress, listPage } from '../parts/list-page.js';
-import { durationText, exactTime, Link, numberText, State, triggerText, When } from '../parts/shown-values.js';
+import { durationText, Link, numberText, State, triggerText, useExact, When } from '../parts/shown-values.js';
 import { useView } from '../parts/view.js';
 
 const PATH = '/runs';
@@ -31,14 +31,15 @@ export const runsPage = listPage<RunModel>({
 
 /** The range of request times. A link of the overview sets it, so it has hidden fields, which keep it while other filters change. */
 function Between({ filters }: { readonly filters: Readonly<Record<string, string>> }) {
+  const exact = useExact();
   const { since, until, ...others } = filters;
   if (since === undefined && until === undefined) return null;
   return (
     <p class="between">
       {since !== undefined && <input type="hidden" name="since" value={since} />}
       {until !== undefined && <input type="hidden" name="until" value={until} />}
-      {since === undefined ? 'Requested' : `Requested from ${exactTime(new Date(since).toISOString())}`}
-      {until === undefined ? '' : ` until ${exactTime(new Date(until).toISOString())}`}.{' '}
+      {since === undefined ? 'Requested' : `Requested from ${exact(new Date(since).toISOString())}`}
+      {until === undefined ? '' : ` until ${exact(new Date(until).toISOString())}`}.{' '}
       <Link to={listAddress(PATH, others)}>At any time</Link>
     </p>
   );

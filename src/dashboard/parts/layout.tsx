@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { renderToString } from 'preact-render-to-string';
 import { findAction } from './actions.js';
+import { ZoneOfTimes } from './shown-values.js';
 import { useAddress, useView, type View, ViewContext, type Viewer } from './view.js';
 
 export interface PageContent {
@@ -57,6 +58,7 @@ function Document({ title, body }: PageContent) {
         <main id="content" tabIndex={-1}>
           <Notice />
           {body}
+          {viewer && <ZoneOfTimes />}
         </main>
         {viewer && assets.scripts.map((script) => <script key={script} src={address(script)} defer />)}
       </body>

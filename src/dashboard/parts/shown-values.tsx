@@ -1,15 +1,10 @@
 import type { ComponentChildren } from 'preact';
+import { exactText, lastingText, relativeText, wholeText } from './times.js';
 import { useAddress, useView } from './view.js';
 
 // Values for people: times, durations, numbers, states, companies.
 
-const RELATIVE = new Intl.RelativeTimeFormat('en-GB', { numeric: 'auto' });
 const NUMBER = new Intl.NumberFormat('en-GB');
-const STEPS = [
-  ['day', 86_400],
-  ['hour', 3_600],
-  ['minute', 60],
-] as const;
 
 export const numberText = (value: number): string => NUMBER.format(value);
 
@@ -32,25 +27,74 @@ export function Link({ to, describedBy, children, class: look }: LinkProps) {
   );
 }
 
-/** A time relative to now; the exact time is in the tooltip and in the element's attribute. */
-export function When({ at, none = 'never' }: { readonly at: string | null | undefined; readonly none?: string }) {
+interface TimeProps {
+  readonly at: string;
+  /** Leaves the exact time to the tooltip. */
+  readonly isBrief?: boolean;
+}
+
+interface WhenProps {
+  readonly at: string | null | undefined;
+  readonly none?: string;
+  readonly isBrief?: boolean;
+}
+
+/** "2 hours ago · 26 Nov, 02:14", in the zone of the schedule. */
+export function When({ at, none = 'never', isBrief = false }: WhenProps) {
   const { now } = useView();
   if (!at) return <span class="none">{none}</span>;
   return (
-    <time dateTime={at} title={exactTime(at)}>
-      {relativeTime(Date.parse(at) - now)}
+    <Timed at={at} isBrief={isBrief}>
+      {relativeText(Date.parse(at) - now)}
+    </Timed>
+  );
+}
+
+interface LastingProps {
+  readonly since: string;
+  readonly isBrief?: boolean;
+}
+
+/** "for 4 days · 22 Nov, 02:14": a state that goes on, and when it began. */
+export function Lasting({ since, isBrief = false }: LastingProps) {
+  const { now } = useView();
+  return (
+    <Timed at={since} isBrief={isBrief}>
+      for {lastingText(now - Date.parse(since))}
+    </Timed>
+  );
+}
+
+function Timed({ at, isBrief = false, children }: TimeProps & { readonly children: ComponentChildren }) {
+  const { timezone } = useView();
+  return (
+    // control-room.js adds the time in the zone of the browser.
+    <time dateTime={at} title={wholeText(Date.parse(at), timezone)}>
+      {children}
+      {!isBrief && (
+        <small class="exact">
+          <span> · </span>
+          {useExact()(at)}
+        </small>
+      )}
     </time>
   );
 }
 
-export function exactTime(at: string): string {
-  return `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`;
+/** "26 Nov, 02:14" of a time as the API gives it, in the zone of the schedule. */
+export function useExact(): (at: string) => string {
+  const { timezone, now } = useView();
+  return (at) => exactText(Date.parse(at), timezone, now);
 }
 
-function relativeTime(ms: number): string {
-  const seconds = ms / 1_000;
-  const [unit, length] = STEPS.find(([, each]) => Math.abs(seconds) >= each) ?? (['second', 1] as const);
-  return unit === 'second' && Math.abs(seconds) < 10 ? 'now' : RELATIVE.format(Math.round(seconds / length), unit);
+/** Names the zone of the times of a page. */
+export function ZoneOfTimes() {
+  const { timezone } = useView();
+  return (
+    <p class="hint" data-zone={timezone}>
+      Times are in {timezone}, the time zone of the schedule (SYNC_TIMEZONE).
+    </p>
+  );
 }
 
 /** A duration in its two largest units: "3 min 20 s". */

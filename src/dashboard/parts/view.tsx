@@ -11,6 +11,8 @@ export interface View {
   readonly address: string;
   readonly assets: PageAssets;
   readonly now: number;
+  /** The time zone of the schedule, in which pages show times. */
+  readonly timezone: string;
   /** Undefined on the sign-in page. */
   readonly viewer?: Viewer;
   /** The name of the action that was just done, as the address gives it. */
