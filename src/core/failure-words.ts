@@ -1,0 +1,47 @@
+/** Short clauses for the codes with which lists and runs fail, for tables and headings. The advice on a code is in advice.ts. */
+const WORDS: Readonly<Record<string, string>> = {
+  environment_not_configured: 'its environment is not configured',
+  unknown_resource: 'the catalogue does not have the list',
+  database_copied: 'the database was restored or copied',
+  installation_detached: 'this database is a detached copy',
+  company_paused: 'the company is paused',
+  reauthorization_required: 'the company must authorize again',
+  grant_changed: 'the company authorized again during the run',
+  token_refused: 'the service refused the refresh token',
+  refresh_outcome_unknown: 'the outcome of a refresh is unknown',
+  token_for_another_company: 'the token is for another company',
+  token_unreadable: 'the token could not be decrypted',
+  token_busy: 'another process was refreshing the token',
+  token_not_stored: 'a refreshed token could not be stored',
+  tokens_held: 'tokens are not refreshed for now',
+  rekey_required: 'another member is the id now',
+  service_unreachable: 'the service could not be reached',
+  service_timeout: 'the service did not answer in time',
+  service_error: 'the service answered with an error',
+  worker_died: 'its workers ended again and again',
+  walks_failed: 'several lists failed',
+  service_throttled: 'the service takes no more requests for now',
+  service_refused: 'the service refused it',
+  access_token_refused: 'the service refused the access token',
+  response_too_large: 'a response was too large',
+  malformed_response: 'a response could not be read',
+  malformed_envelope: 'a page had an unknown form',
+  contradicting_envelope: 'a page contradicted its own totals',
+  success_denied: 'the service said that it did not succeed',
+  pager_misdeclared: 'the catalogue names its paging wrongly',
+  page_token_loop: 'a page named an earlier one as the next',
+  page_token_expired: 'the token of the next page had expired',
+  walk_limit_exceeded: 'it did not end',
+  overloaded: 'Muster had too much to do',
+  database_unavailable: 'the database could not be reached',
+  statement_cancelled: 'the database cancelled a statement',
+  database_full: 'the database is full',
+  database_failing: 'the database failed',
+  database_busy: 'the database was busy',
+  internal_error: 'Muster failed',
+};
+
+/** "the service refused it"; a code without words, with spaces. */
+export function failureInWords(code: string): string {
+  return (Object.hasOwn(WORDS, code) && WORDS[code]) || code.replaceAll('_', ' ');
+}
