@@ -65,6 +65,21 @@ const Walk = z
   .meta({ id: 'Walk', description: 'One list of the company read once.' });
 export type WalkModel = z.output<typeof Walk>;
 
+const Progress = z
+  .object({
+    resource: z.string().optional().describe('The list that is read now.'),
+    lists_done: Count.describe('Lists that have been read.'),
+    lists: Count,
+    pages: Count,
+    received: Count.describe('Records of all lists.'),
+    expected: Count.nullable().describe(
+      'Records of all lists, by the totals that the service gave or the lists held at their last proof; null if unknown for one of them.',
+    ),
+    percent: z.int().min(0).max(99).nullable().describe('What was received of what is expected.'),
+  })
+  .meta({ id: 'Progress', description: 'How far an unfinished run is.' });
+export type ProgressModel = z.output<typeof Progress>;
+
 export const Run = z
   .object({
     id: z.string(),
@@ -76,12 +91,14 @@ export const Run = z
     mode: z.enum(['resume', 'full']),
     status: RunStatusName,
     attempts: Count,
+    company_removed: z.literal(true).optional().describe('The company is not onboarded any more.'),
     created_at: Time,
     started_at: Time.nullable(),
     finished_at: Time.nullable(),
     estimated_seconds_left: Count.nullable().optional().describe('Estimated from its pace so far; null if unknown.'),
     retry_at: Time.optional().describe('When a run that waits to retry starts.'),
-    error: Failure.optional(),
+    error: Failure.optional().describe('Of a run that waits to retry, the error of its last attempt.'),
+    progress: Progress.optional().describe('Set until the run has ended.'),
     walks: z.array(Walk).readonly(),
   })
   .meta({
@@ -100,12 +117,34 @@ export function presentRun(run: ShownRun): RunModel {
     mode: run.mode,
     status: run.status,
     attempts: run.attempts,
+    ...(run.isCompanyRemoved && { company_removed: true as const }),
     created_at: run.createdAt.toISOString(),
     started_at: presentTime(run.startedAt),
     finished_at: presentTime(run.finishedAt),
     ...(run.status === 'queued' && run.attempts > 0 && { retry_at: run.startAfter.toISOString() }),
     ...(run.error !== null && { error: run.error }),
+    ...((run.status === 'queued' || run.status === 'running') && run.walks.length > 0 && { progress: progressOf(run.walks) }),
     walks: run.walks.map(presentWalk),
+  };
+}
+
+/** Lists that failed in this attempt are read again in the next one, so they count as unread. */
+function progressOf(walks: readonly ShownWalk[]): ProgressModel {
+  const sum = (count: (walk: ShownWalk) => number) => walks.reduce((total, walk) => total + count(walk), 0);
+  const received = sum((walk) => walk.received);
+  const isRead = ({ status }: ShownWalk) => status === 'succeeded';
+  const wholeOf = (walk: ShownWalk) => (isRead(walk) ? walk.received : (walk.totalRecords ?? walk.recordsAtProof ?? null));
+  // A list may have grown since its last proof.
+  const expected = walks.every((walk) => wholeOf(walk) !== null) ? sum((walk) => Math.max(wholeOf(walk)!, walk.received)) : null;
+  const current = walks.find(({ status }) => status === 'running');
+  return {
+    ...(current && { resource: current.resource }),
+    lists_done: walks.filter(isRead).length,
+    lists: walks.length,
+    pages: sum(({ pages }) => pages),
+    received,
+    expected,
+    percent: expected ? Math.min(99, Math.floor((100 * received) / expected)) : null,
   };
 }
 

@@ -66,7 +66,7 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
       '/runs/:id',
       viewer('showRun', 'Show a run', { params: IdParams, response: { 200: Run }, problems: ['run_not_found'] }),
       async ({ params: { id } }) => {
-        const run = await runs.find(id);
+        const [run] = await runs.findAll([id]);
         if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);
         const [named] = await withCompanyNames(db, [withEstimate(presentRun(run), await estimateRuns(db.prisma, { ids: [id] }))]);
         return named!;

@@ -23,13 +23,19 @@ export type ShownRun = Pick<
   | 'createdAt'
   | 'startedAt'
   | 'finishedAt'
-> & { readonly walks: readonly ShownWalk[] };
+> & {
+  readonly isCompanyRemoved?: boolean | undefined;
+  readonly walks: readonly ShownWalk[];
+};
 
 /** These runs, in any order; missing ones are left out. One statement, whose text is the same for any number. */
 export async function findRuns(db: Database, { ids }: { ids: readonly string[] }): Promise<ShownRun[]> {
   const rows = await db.prisma.$queryRaw<(Omit<ShownRun, 'walks'> & { walks: ShownWalkJson[] })[]>`
     SELECT id, environment, company_id AS "companyId", trigger, kind, mode, status, attempts, start_after AS "startAfter", error,
-      created_at AS "createdAt", started_at AS "startedAt", finished_at AS "finishedAt", ${WALKS_OF_RUN} AS walks
+      created_at AS "createdAt", started_at AS "startedAt", finished_at AS "finishedAt",
+      -- A value, not EXISTS (docs/internals/planner.md).
+      (SELECT TRUE FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id) IS NULL AS "isCompanyRemoved",
+      ${WALKS_OF_RUN} AS walks
     FROM muster.runs WHERE id = ANY(${ids}::uuid[])`;
   return rows.map((row) => ({ ...row, walks: row.walks.map(readShownWalk) }));
 }

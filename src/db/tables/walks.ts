@@ -62,7 +62,10 @@ export type ShownWalk = Pick<
   | 'startedAt'
   | 'finishedAt'
   | 'error'
->;
+> & {
+  /** Records that the list held at its last proof. Null if there is none, or the run has ended; unset where it was not read. */
+  readonly recordsAtProof?: number | null | undefined;
+};
 
 /** A walk of `WALKS_OF_RUN`, whose times are texts. */
 export type ShownWalkJson = Omit<ShownWalk, 'startedAt' | 'finishedAt'> & Record<'startedAt' | 'finishedAt', string | null>;
@@ -72,6 +75,8 @@ export const WALKS_OF_RUN = Prisma.sql`COALESCE((
   SELECT jsonb_agg(jsonb_build_object('resource', resource, 'status', w.status, 'verified', verified, 'proof', proof,
     'unverifiedReason', unverified_reason, 'unverifiedDetail', unverified_detail, 'serviceSays', service_says, 'pages', pages, 'pass', pass, 'received', received, 'inserted', inserted, 'updated', updated,
     'unchanged', unchanged, 'deleted', deleted, 'rejected', rejected, 'duplicates', duplicates, 'totalRecords', total_records,
+    'recordsAtProof', CASE WHEN runs.status IN ('queued', 'running') THEN (SELECT l.records FROM muster.lists l
+      WHERE l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND l.last_verified_at IS NOT NULL) END,
     'resumed', resumed, 'verify', verify, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error) ORDER BY position)
   FROM muster.walks w WHERE w.run_id = runs.id), '[]')`;
 
