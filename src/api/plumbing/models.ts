@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type CompanyKey, ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
+import { isDay } from '../../core/days.js';
 
 // Models that several routes share: scalars, parameters of paths and queries, and pages. A model is the only definition of an input or a response:
 // inputs are checked against it, responses are typed and described by it, and presenters map rows to it.
@@ -39,6 +40,12 @@ export const Moment = z.iso
   .transform((text) => new Date(text))
   .refine((time) => time.getTime() >= 0, 'must be a time after 1970, for example 2026-11-24T00:00:00Z')
   .meta({ type: 'string', format: 'date-time' });
+
+/** A day in the time zone of the schedule; `boundsOfDay` gives its moments. */
+export const Day = z
+  .string()
+  .refine(isDay, 'must be a day, for example 2026-11-24')
+  .meta({ format: 'date', description: 'A day in the time zone of the schedule (SYNC_TIMEZONE), such as 2026-11-24.' });
 
 /** A part of a name, for a search. */
 export const SearchText = z

@@ -2,15 +2,18 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { CompanyKey } from '../../core/company.js';
+import { boundsOfDay } from '../../core/days.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import { RUN_TRIGGERS } from '../../db/tables/runs.js';
 import { estimateRuns } from '../../db/tables/walks.js';
 import type { Runs } from '../../runs/runs.js';
+import type { Schedule } from '../../runs/schedule.js';
 import { audited } from '../plumbing/audit.js';
 import { namedPage, withCompanyNames } from '../plumbing/company-names.js';
 import {
   CompanyId,
+  Day,
   EnvironmentName,
   filterOf,
   IdParams,
@@ -31,6 +34,7 @@ const RunQuery = listQuery({
   resource: ResourceName.exactOptional().describe(
     'Runs with a walk of this list. A page may then be shorter than `limit`, or empty, although more follow.',
   ),
+  day: Day.exactOptional(),
   since: Moment.exactOptional().describe('Runs with this `created_at` or a later one.'),
   until: Moment.exactOptional().describe('Runs with an earlier `created_at`.'),
 });
@@ -45,13 +49,20 @@ const SyncMany = z
 
 const { viewer, operator } = operationsOf('runs');
 
-export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: Runs }): FastifyPluginAsyncZod {
+interface RunRoutesDependencies {
+  readonly db: Database;
+  readonly runs: Runs;
+  readonly schedule: Pick<Schedule, 'timezone'>;
+}
+
+export function runRoutes({ db, runs, schedule }: RunRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/runs',
       viewer('listRuns', 'List the runs, newest first', { querystring: RunQuery, response: { 200: pageOf(Run) } }),
-      async ({ query }) => {
-        const page = await runs.list(filterOf(query));
+      async ({ query: { day, ...query } }) => {
+        const bounds = day === undefined ? {} : within(query, boundsOfDay(day, schedule.timezone));
+        const page = await runs.list({ ...filterOf(query), ...bounds });
         const estimates = await estimateRuns(db.prisma, {
           ids: page.data.filter(({ status }) => status === 'running').map(({ id }) => id),
         });
@@ -110,6 +121,18 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
         return reply.code(202).send({ queued });
       },
     );
+  };
+}
+
+interface Bounds {
+  readonly since?: Date | undefined;
+  readonly until?: Date | undefined;
+}
+
+function within({ since, until }: Bounds, day: Required<Bounds>): Bounds {
+  return {
+    since: since && since > day.since! ? since : day.since,
+    until: until && until < day.until! ? until : day.until,
   };
 }
 

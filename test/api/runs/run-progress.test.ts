@@ -70,3 +70,21 @@ test('a run says that its company was removed', async () => {
   expect((await admin.call('DELETE', `/api/companies/test/${company.companyId}`)).status).toBe(204);
   expect(await show(id)).toMatchObject({ company_removed: true, status: 'succeeded' });
 });
+
+test('runs are filtered by a day in the zone of the schedule', async () => {
+  const oslo = await startAdmin(undefined, { schedule: { cron: '0 2 * * *', timezone: 'Europe/Oslo', spreadMinutes: 120 } });
+  const company = await oslo.addCompany();
+  const run = { ...company, trigger: 'nightly', mode: 'full', status: 'succeeded' };
+  // In Oslo the 25th of October 2026 lasts 25 hours.
+  const times = ['2026-10-24T21:59:59Z', '2026-10-24T22:00:00Z', '2026-10-25T22:59:59Z', '2026-10-25T23:00:00Z'];
+  for (const time of times) await oslo.db.prisma.run.create({ data: { ...run, createdAt: new Date(time) } });
+  const of = async (query: string) => {
+    const { data } = (await oslo.call('GET', `/api/runs?${query}`)).json as { data: RunModel[] };
+    return data.map(({ created_at }) => created_at.replace('.000', ''));
+  };
+  expect(await of('day=2026-10-25')).toEqual([times[2], times[1]]);
+  expect(await of('day=2026-10-25&since=2026-10-25T00:00:00Z')).toEqual([times[2]]);
+  expect(await of('day=2026-10-25&until=2026-10-25T00:00:00Z&since=2026-10-20T00:00:00Z')).toEqual([times[1]]);
+  expect((await oslo.call('GET', '/api/runs?day=2026-02-30')).status).toBe(400);
+  await oslo.stop();
+});
