@@ -280,6 +280,7 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
     metrics: createMetrics({
       db,
       resources: catalogue.endpoints.map(({ resource }) => resource),
+      staleAfterHours: config.staleAfterHours,
       waitingJobs: async () => ({ runs: await runQueue.waiting() }),
     }),
     connectLinks: links,

@@ -27,6 +27,7 @@ import { type HealthRoutesDependencies, healthRoutes } from './operation/health.
 import { installationRoutes } from './operation/installation.js';
 import { issueGuide } from './operation/issue-guide.js';
 import { issueRoutes } from './operation/issues.js';
+import { listCountsRoute } from './operation/list-counts.js';
 import { type MetricsRouteDependencies, metricsRoute } from './operation/metrics.js';
 import { namedTokenRoutes } from './operation/named-tokens.js';
 import { nightRoutes } from './operation/nights.js';
@@ -166,6 +167,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
       const largeResponses = new LargeResponses(deps.clock, limits);
       for (const routes of [
         overviewRoute,
+        listCountsRoute,
         nightRoutes,
         issueRoutes,
         companyRoutes,

@@ -32,6 +32,8 @@ export interface Installation {
   /** People sign in to the control room through it; undefined where they use tokens alone. */
   readonly issuer: URL | undefined;
   readonly hasWebhook: boolean;
+  /** Undefined where the setting is wrong. */
+  readonly staleAfterHours: number | undefined;
   readonly workerConcurrency: number;
   readonly changeRetentionDays: number | undefined;
   /** Folder of the embedded database, where that is used. */
@@ -59,9 +61,15 @@ export function checksOf(installation: Installation): readonly Check[] {
     checkKeys(keys, access),
     ...checkServices(probes, { wrong: configuration.faults.length > 0 }),
     ...checkIssuer(http, installation.issuer),
-    checkAge({ access, environments: configuration.environments }),
+    checkAge({ access, environments: configuration.environments, lists: listsOf(catalogue, installation) }),
     checkDisk({ ...installation, access, home: installation.embeddedHome }),
   ];
+}
+
+/** The lists whose proofs are counted. */
+function listsOf(catalogue: Catalogue | undefined, { staleAfterHours }: Pick<Installation, 'staleAfterHours'>) {
+  if (!catalogue || staleAfterHours === undefined) return undefined;
+  return { resources: catalogue.endpoints.map(({ resource }) => resource), staleAfterHours };
 }
 
 /** Undefined where it is wrong: the check of the catalogue reports that. */

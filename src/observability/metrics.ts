@@ -4,7 +4,8 @@ import type { Transaction } from '../db/connection/transaction.js';
 import { readByIndex } from '../db/statements/by-index.js';
 import { countCompanies } from '../db/tables/connections.js';
 import { countIssuesByCause } from '../db/tables/issues.js';
-import { measureProofs } from '../db/tables/lists.js';
+import { countListStates, countProofs } from '../db/tables/list-counts.js';
+import { LIST_PROOFS, LIST_STATES } from '../db/tables/list-states.js';
 import { countUndelivered } from '../db/tables/notifications.js';
 import { countLateTokens } from '../db/tables/put-off-tokens.js';
 import { type BudgetUse, readBudgetUse } from '../db/tables/request-budgets.js';
@@ -17,6 +18,7 @@ interface MetricsDependencies {
   readonly db: Database;
   /** The lists of the catalogue. A list that has left it is not walked any more, so the age of its proof would only grow. */
   readonly resources: readonly string[];
+  readonly staleAfterHours: number;
   /** Jobs that wait for a worker, by queue. */
   waitingJobs(): Promise<Readonly<Record<string, number>>>;
 }
@@ -28,7 +30,7 @@ type Measured = Readonly<Record<string, unknown>> & { readonly count: number | n
  * The registry of GET /metrics, read again at every scrape. Each metric is one cheap query: its cost grows with the companies at
  * most, never with the history. A metric that cannot be read is left out: no number is better than a wrong one. docs/metrics.md lists them.
  */
-export function createMetrics({ db, resources, waitingJobs }: MetricsDependencies): Registry {
+export function createMetrics({ db, resources, staleAfterHours, waitingJobs }: MetricsDependencies): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -55,7 +57,8 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
     );
   /** Counts all companies or lists by an index, however small their table was when the statement was planned. */
   const counted = <T>(read: (tx: Transaction) => Promise<T>) => readByIndex(db, read);
-  const proofs = () => counted((tx) => measureProofs(tx, { resources }));
+  const lists = { resources, staleAfterHours };
+  const proofs = () => counted((tx) => countProofs(tx, lists));
 
   add('muster_companies', 'Onboarded companies by status.', ['status'], () => counted(countCompanies));
   add('muster_companies_last_run', 'Active companies by the status of the last run that ended.', ['status'], () =>
@@ -70,13 +73,22 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
   );
   value(
     'muster_oldest_verified_seconds',
-    "Age of the oldest proof among the catalogue's lists of active companies that were ever proved complete.",
+    "Age of the oldest proof among the catalogue's lists, without paused companies and unavailable lists.",
     async () => (await proofs()).oldestSeconds,
   );
-  value(
-    'muster_lists_unverified',
-    "The catalogue's lists of active companies that were never proved complete.",
-    async () => (await proofs()).unverified,
+  value('muster_lists_unverified', "The catalogue's lists that were never proved complete.", async () => (await proofs()).never);
+  add('muster_lists', "The catalogue's lists of every company by their last proof.", ['proof'], async () => {
+    const counts = await proofs();
+    return LIST_PROOFS.map((proof) => ({ proof, count: counts[proof] }));
+  });
+  add(
+    'muster_lists_by_state',
+    "The catalogue's lists of every company by their state.",
+    ['environment', 'resource', 'state'],
+    async () =>
+      (await counted((tx) => countListStates(tx, lists))).flatMap(({ environment, resource, states }) =>
+        LIST_STATES.map((state) => ({ environment, resource, state, count: states[state] })),
+      ),
   );
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
   add('muster_issues', 'Ongoing issues by cause.', ['severity', 'cause', 'environment'], () => countIssuesByCause(db.prisma));

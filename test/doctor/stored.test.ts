@@ -147,7 +147,7 @@ describe('catalogue', () => {
 });
 
 describe('age', () => {
-  const check = () => checkAge({ access, environments: ['test'] });
+  const check = () => checkAge({ access, environments: ['test'], lists: { resources: ['employees'], staleAfterHours: 26 } });
 
   async function run(company: CompanyKey, columns: string, ...values: string[]): Promise<void> {
     await sql(
@@ -203,10 +203,10 @@ describe('age', () => {
     await sql(`UPDATE muster.issues SET first_seen_at = now() - interval '3 days 1 hour'`);
     const all = await findings(check());
     expect(all.map(({ level, found: text }) => `${level}: ${text}`)).toEqual([
+      'warning: 1 list of 1 company late: the oldest proof is 3 days old',
+      'problem: 2 lists of 2 companies never proved complete, 1 of them overdue',
       'problem: 1 token should have been refreshed, the first 3 hours ago',
       'warning: 1 company must authorize again, the first since 3 days',
-      'warning: lists of 1 company not proved complete in time, the first since 3 days',
-      'problem: lists of 1 company never proved complete, the first since 3 days',
       'problem: 1 run under way, and no worker has worked on it for 10 minutes',
       'problem: 1 run waiting for a worker, the first for 30 minutes',
       'problem: 1 nightly sync due, the first 20 minutes ago',
@@ -217,14 +217,17 @@ describe('age', () => {
     await sql(`UPDATE muster.issues SET first_seen_at = now() - interval '2 days 23 hours'`);
     expect(await found(check())).not.toContainEqual(expect.stringContaining('deletions'));
     await sql(`UPDATE muster.issues SET status = 'resolved'`);
-    expect(await found(check())).toHaveLength(5);
+    expect(await found(check())).toHaveLength(7);
   });
 
   test('a run that waits in a busy night is none of it', async () => {
     const [busy, waiting] = [await connect(), await connect()];
     await run(busy, 'status, heartbeat_at', `'running'`, 'now()');
     await run(waiting, 'status, start_after', `'queued'`, `now() - interval '2 hours'`);
-    expect(await found(check())).toEqual(['ok: no token, list, run, link or hold is older than it should be']);
+    expect(await found(check())).toEqual([
+      'ok: no token, list, run, link or hold is older than it should be',
+      'ok: 2 lists of 2 companies never proved complete: no first proof is overdue',
+    ]);
   });
 });
 

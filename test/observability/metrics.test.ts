@@ -20,10 +20,16 @@ const company = (n: number) => ({ environment: 'test', companyId: `00000000-0000
 test('they show the database as it is at the scrape', async () => {
   const { db } = database;
   const { prisma, pool } = db;
-  const metrics = createMetrics({ db, resources: ['employees', 'departments'], waitingJobs: async () => ({ runs: 3 }) });
+  const metrics = createMetrics({
+    db,
+    resources: ['employees', 'departments'],
+    staleAfterHours: 26,
+    waitingJobs: async () => ({ runs: 3 }),
+  });
   expect(ours(await metrics.metrics())).toEqual([
     'muster_holds_open 0',
     'muster_lists_unverified 0',
+    ...['late', 'never', 'unavailable', 'verified'].map((proof) => `muster_lists{proof="${proof}"} 0`),
     'muster_notifications{status="failed"} 0',
     'muster_notifications{status="pending"} 0',
     'muster_queue_waiting{queue="runs"} 3',
@@ -75,7 +81,21 @@ test('they show the database as it is at the scrape', async () => {
       'muster_tokens_due 1',
       'muster_tokens_overdue 1',
       `muster_oldest_verified_seconds ${age}`,
-      'muster_lists_unverified 1',
+      'muster_lists_unverified 5',
+      'muster_lists{proof="verified"} 1',
+      'muster_lists{proof="late"} 0',
+      'muster_lists{proof="never"} 5',
+      'muster_lists{proof="unavailable"} 0',
+      ...['departments', 'employees'].flatMap((resource) =>
+        [
+          ['failed', 0],
+          ['held', 0],
+          ['late', 0],
+          ['never', resource === 'employees' ? 2 : 3],
+          ['on_time', resource === 'employees' ? 1 : 0],
+          ['unavailable', 0],
+        ].map(([state, count]) => `muster_lists_by_state{environment="test",resource="${resource}",state="${state}"} ${count}`),
+      ),
       'muster_holds_open 0',
       'muster_issues{severity="warning",cause="service_error",environment="test"} 2',
       'muster_notifications{status="pending"} 1',
@@ -105,7 +125,7 @@ test('a list that has left the catalogue does not count, and counts again when i
     ],
   });
   const freshness = async (resources: string[]) => {
-    const metrics = createMetrics({ db: database.db, resources, waitingJobs: async () => ({}) });
+    const metrics = createMetrics({ db: database.db, resources, staleAfterHours: 26, waitingJobs: async () => ({}) });
     const value = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values[0]!.value;
     const age = await value('muster_oldest_verified_seconds');
     return { hours: Math.round(age / 3_600), unverified: await value('muster_lists_unverified') };
@@ -116,7 +136,7 @@ test('a list that has left the catalogue does not count, and counts again when i
 
 test('what cannot be read is left out, and the rest is there', async () => {
   const db = openDatabase({ url: database.url });
-  const metrics = createMetrics({ db, resources: [], waitingJobs: () => Promise.reject(new Error('down')) });
+  const metrics = createMetrics({ db, resources: [], staleAfterHours: 26, waitingJobs: () => Promise.reject(new Error('down')) });
   expect(ours(await metrics.metrics())).toContain('muster_holds_open 0');
   await db.close();
   const text = await metrics.metrics();
@@ -133,7 +153,7 @@ test('docs/metrics.md lists them, with their labels and the same words', async (
       labels: [...labels!.matchAll(/\w+/g)].map(String),
     }),
   );
-  const metrics = createMetrics({ db: database.db, resources: [], waitingJobs: async () => ({}) });
+  const metrics = createMetrics({ db: database.db, resources: [], staleAfterHours: 26, waitingJobs: async () => ({}) });
   countRefusedTokens(metrics);
   const registered = (await metrics.getMetricsAsJSON())
     .filter(({ name }) => name.startsWith('muster_'))

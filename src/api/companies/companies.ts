@@ -16,7 +16,7 @@ import { CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceN
 import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from '../runs/run-model.js';
 import { requestFirstSync } from '../runs/runs.js';
-import { Company, CompanyStatusName, ListStateName, presentCompanies, READING_PROBLEMS } from './company-model.js';
+import { Company, CompanyStatusName, ListProofName, ListStateName, presentCompanies, READING_PROBLEMS } from './company-model.js';
 
 export interface CompanyRoutesDependencies {
   readonly db: Database;
@@ -34,9 +34,12 @@ const CompanyQuery = listQuery({
   environment: EnvironmentName.exactOptional(),
   q: SearchText.exactOptional().describe('Part of the name, or the beginning of the company_id, in any letter case.'),
   resource: ResourceName.exactOptional().describe(
-    'With `state`: companies whose list is in that state. Alone: companies for which the list was requested at least once.',
+    'With `state` or `proof`: companies whose list is in that state. Alone: companies for which the list was requested at least once.',
   ),
   state: ListStateName.exactOptional().describe('The state of the list in `resource`, or of any list of the catalogue.'),
+  proof: ListProofName.exactOptional().describe(
+    'The proof of that list, as `lists` of GET /api/overview counts it, whatever its newest walk did.',
+  ),
   sort: z.literal('worst').exactOptional(),
 });
 
@@ -125,10 +128,11 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         querystring: CompanyQuery,
         response: { 200: pageOf(Company) },
       }),
-      async ({ query: { q, sort, resource: wanted, state, ...query } }) => {
+      async ({ query: { q, sort, resource: wanted, state, proof, ...query } }) => {
         const resources = catalogue.endpoints.map(({ resource }) => resource);
         const named = resources.filter((resource) => wanted === undefined || resource === wanted);
-        const list = wanted === undefined && state === undefined ? undefined : { resources: named, state, staleAfterHours };
+        const isFiltered = [wanted, state, proof].some((value) => value !== undefined);
+        const list = isFiltered ? { resources: named, state, proof, staleAfterHours } : undefined;
         const worst = sort === 'worst' && { worst: { resources, staleAfterHours } };
         const { data, nextCursor } = await connections.list({ ...query, search: q, list, ...worst });
         return { data: await presentCompanies(deps, data), next_cursor: nextCursor ?? null };

@@ -3,16 +3,22 @@ import type { Catalogue } from '../../catalogue/endpoint.js';
 import { keyText } from '../../core/company.js';
 import type { Database } from '../../db/connection/database.js';
 import type { ConnectionRow } from '../../db/tables/connections.js';
-import { findListStates, LIST_STATES, type ListWithState } from '../../db/tables/list-states.js';
+import { HOLD_CAUSES } from '../../db/tables/holds.js';
+import { findListStates, LIST_PROOFS, LIST_STATES, type ListWithState } from '../../db/tables/list-states.js';
 import type { ConnectLinks } from '../../oauth/connect-links.js';
 import { Count, EnvironmentName, presentTime, Time } from '../plumbing/models.js';
 import { describeTokenRefusal } from './token-refusals.js';
 
 export const CompanyStatusName = z.enum(['active', 'reauthorization_required', 'paused']);
 export const ListStateName = z.enum(LIST_STATES);
+export const ListProofName = z.enum(LIST_PROOFS);
 
 /** The problems of calls that have lists of a company read. */
 export const READING_PROBLEMS = ['company_not_found', 'company_paused', 'reauthorization_required', 'unknown_resource'] as const;
+
+export const OpenHold = z
+  .object({ id: z.string(), cause: z.enum(HOLD_CAUSES), count: Count.describe('Rows that wait for a decision.') })
+  .describe('Deletions that wait for a person: GET /api/holds has it.');
 
 export const Company = z
   .object({
@@ -48,18 +54,23 @@ export const Company = z
           state: ListStateName.describe(
             'The first that applies: `unavailable`: the company does not have the list. `failed`: its newest walk failed. `held`: a hold is open. `never`: it was never proved. `late`: its last proof is too old. `on_time`: none of these.',
           ),
-          since: Time.nullable().describe('When this state began; for `on_time`, the time of the last proof.'),
+          since: Time.nullable().describe(
+            'When this state began; for `on_time`, the time of the last proof. Null for a list that is new in the catalogue.',
+          ),
           reason: z
             .string()
             .optional()
-            .describe('The error code, the cause of the hold, or the reason why the newest walk proved nothing.'),
+            .describe(
+              'The error code, the cause of the hold, the `status` of the company that keeps it from being synced, or the reason why there is no newer proof.',
+            ),
           service_says: z
             .string()
             .optional()
             .describe("The service's own sentence if it refuses the list: at most 300 characters from outside, as text."),
+          hold: OpenHold.optional().describe('The oldest open hold of the list, whatever its state.'),
         }),
       )
-      .describe('The lists of the catalogue that were requested at least once.'),
+      .describe('Every list of the catalogue; one that was never requested is `never`, and has no run.'),
     next_sync_at: Time.nullable(),
     authorize_url: z.string().optional().describe('Where to authorize again, if that is required.'),
   })
@@ -89,7 +100,7 @@ function presentCompany(
       ...(problem !== undefined && { problem }),
       ...(retryAt !== null && { retry_at: retryAt.toISOString() }),
     },
-    resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId, state, since, reason, serviceSays }) => ({
+    resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId, state, since, reason, serviceSays, hold }) => ({
       resource,
       records,
       last_verified_at: presentTime(lastVerifiedAt),
@@ -98,6 +109,7 @@ function presentCompany(
       since: presentTime(since),
       ...(reason !== null && { reason }),
       ...(serviceSays !== null && { service_says: serviceSays }),
+      ...(hold !== null && { hold }),
     })),
     next_sync_at: status === 'active' ? presentTime(nextSyncAt) : null,
     ...(authorizeUrl && { authorize_url: authorizeUrl }),

@@ -8,7 +8,7 @@ import { readByIndex } from '../../db/statements/by-index.js';
 import { countCompanies } from '../../db/tables/connections.js';
 import { countOpenHolds } from '../../db/tables/holds.js';
 import { countOngoingIssues } from '../../db/tables/issues.js';
-import { countProofs } from '../../db/tables/lists.js';
+import { countProofs, countProvedSince } from '../../db/tables/list-counts.js';
 import { findLastExport, type LastExport } from '../../db/tables/night-exports.js';
 import { countActiveRuns, countLastRuns, countNight, measureWait } from '../../db/tables/run-counts.js';
 import { estimateNight } from '../../db/tables/walks.js';
@@ -33,8 +33,11 @@ const Overview = z
         verified: Count.describe(
           'Their last proof is no older than STALE_AFTER_HOURS, which is their deadline, or their company is paused.',
         ),
-        late: Count.describe('Their last proof is older than STALE_AFTER_HOURS.'),
-        never: Count.describe('They were never proved complete.'),
+        late: Count.describe('Their last proof is older than STALE_AFTER_HOURS, and their company is not paused.'),
+        never: Count.describe('They were never proved complete, whether they were requested or not.'),
+        first_proof_overdue: Count.describe(
+          'Those of `never` that were not proved within STALE_AFTER_HOURS of their first walk and of the onboarding, but for paused companies.',
+        ),
         unavailable: Count.describe('Their companies do not have them, as the service says. Not part of total.'),
         unverified: Count.describe('The newest walk that read them to their end proved nothing.'),
       })
@@ -68,7 +71,7 @@ const Overview = z
       .describe('The newest night that was exported, or is to be: EXPORT_TO. Null where there is none.'),
     holds_open: Count,
     issues_open: Count,
-    oldest_verified_at: Time.nullable().describe('The oldest last proof, but for paused companies.'),
+    oldest_verified_at: Time.nullable().describe('The oldest last proof, but for paused companies and unavailable lists.'),
     webhook_failing_since: Time.nullable().describe(
       'Since when the webhook has taken nothing; null where it takes what it is sent.',
     ),
@@ -116,23 +119,19 @@ async function readOverview(
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const counting = readByIndex(db, async (tx) => {
     const companies = await countCompanies(tx, { environment });
-    const { ofNight, oldestVerifiedAt, ...lists } = await countProofs(tx, {
-      resources,
-      environment,
-      staleAfterHours,
-      nightBeganAt,
-    });
+    const counted = { resources, environment, staleAfterHours };
+    const { oldestVerifiedAt, oldestSeconds, firstProofOverdue, ...lists } = await countProofs(tx, counted);
     const runs = await countActiveRuns(tx, { environment });
     const night = await countNight(tx, { since: nightBeganAt, environment });
     return {
       companies: { active: 0, paused: 0, reauthorization_required: 0, ...byStatus(companies) },
       companies_last_run_failed: byStatus(await countLastRuns(tx, { environment })).failed ?? 0,
-      lists,
+      lists: { ...lists, first_proof_overdue: firstProofOverdue },
       stale_after_hours: staleAfterHours,
       estimated_seconds_left: longest(await estimateNight(tx), environment),
       oldest_waiting_seconds: await measureWait(tx, { environment }),
       runs: { queued: 0, running: 0, ...byStatus(runs) },
-      last_night: { ...night, verified_lists: ofNight },
+      last_night: { ...night, verified_lists: await countProvedSince(tx, { ...counted, since: nightBeganAt }) },
       last_export: presentExport(await findLastExport(tx, { environment })),
       holds_open: await countOpenHolds(tx, { environment }),
       issues_open: await countOngoingIssues(tx, { environment }),

@@ -84,6 +84,7 @@ async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation
     providers: config.providers,
     proxies: config.proxies,
     issuer: config.oidc?.issuer,
+    staleAfterHours: isWrong('STALE_AFTER_HOURS') ? undefined : config.staleAfterHours,
     hasWebhook: config.webhook !== undefined,
     workerConcurrency: config.workerConcurrency,
     changeRetentionDays: config.changeRetentionDays,

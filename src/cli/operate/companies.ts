@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { type CompanyModel, CompanyStatusName, ListStateName } from '../../api/companies/company-model.js';
+import { type CompanyModel, CompanyStatusName, ListProofName, ListStateName } from '../../api/companies/company-model.js';
 import type { RekeyedModel } from '../../api/operation/rekey.js';
 import { UsageFailure } from '../exit-code.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
@@ -19,6 +19,7 @@ import {
 interface CompanyListOptions extends ListOptions {
   readonly search?: string;
   readonly state?: string;
+  readonly proof?: string;
   readonly sort?: 'worst';
 }
 
@@ -31,14 +32,19 @@ export function registerCompanies(program: Command): void {
     .option('--resource <list>', 'only companies with this list in the given state')
     .addOption(new Option('--state <state>', 'only companies with a list in this state').choices(ListStateName.options))
     .addOption(
+      new Option('--proof <proof>', 'only companies with a list with this proof, as `muster status` counts them').choices(
+        ListProofName.options,
+      ),
+    )
+    .addOption(
       new Option('--sort <order>', 'worst: companies that must authorize again first, then companies with problems').choices([
         'worst',
       ]),
     )
-    .action(async ({ environment, company, status, search, resource, state, sort, ...options }: CompanyListOptions) => {
+    .action(async ({ environment, company, status, search, resource, state, proof, sort, ...options }: CompanyListOptions) => {
       const client = openAdminClient(options);
       if (company === undefined) {
-        const query = { environment, status, q: search, resource, state, sort };
+        const query = { environment, status, q: search, resource, state, proof, sort };
         print(await client.list<CompanyModel>('/api/companies', query), COMPANY_COLUMNS, options);
         return;
       }

@@ -2,13 +2,12 @@
 // locks its row here first (lockList), and locks nothing that other lists share before it. Lock order: the company's connection,
 // its lists, the run, the walk.
 
-import { type CompanyKey, describeCompany, type Environment } from '../../core/company.js';
+import { type CompanyKey, describeCompany } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 import { BY_INDEX } from '../statements/by-index.js';
 import { ETAG_TRUST, type EtagUse, etagsFalseSince, etagWalksAfter } from './etag-trust.js';
-import { lacksFirstProof } from './unproved-lists.js';
 
 /** One list of one company: the unit of walking, writing and fencing. */
 export interface ListKey extends CompanyKey {
@@ -212,65 +211,6 @@ export async function subtractRecords(tx: Transaction, list: ListKey, records: n
 /** Whether every list of the resource that has records was proved complete. */
 export async function areAllProved(tx: Transaction, { resource }: Pick<ListKey, 'resource'>): Promise<boolean> {
   return (await tx.list.count({ where: { resource, records: { gt: 0 }, lastVerifiedAt: null } })) === 0;
-}
-
-/** For these lists of active companies: how many were never proved complete, and the age of the oldest proof. */
-export async function measureProofs(
-  db: Pick<Transaction, '$queryRaw'>,
-  { resources }: { resources: readonly string[] },
-): Promise<{ unverified: number; oldestSeconds: number | null }> {
-  const [row] = await db.$queryRaw<{ unverified: number; oldestSeconds: number | null }[]>`
-    SELECT count(*) FILTER (WHERE l.last_verified_at IS NULL AND l.unavailable_since IS NULL)::int AS unverified,
-      extract(epoch FROM now() - min(l.last_verified_at))::float8 AS "oldestSeconds"
-    FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
-    WHERE c.status = 'active' AND l.resource = ANY(${resources}::text[])`;
-  return row!;
-}
-
-/** The lists of onboarded companies by their proof. `total` is the sum of `verified`, `late` and `never`: a list counts in one of them. */
-export interface ProofCounts {
-  readonly total: number;
-  readonly verified: number;
-  /** The last proof is too old, or the first one is overdue, and the company is not paused. */
-  readonly late: number;
-  /** They were never proved complete, and the first proof is not due yet. */
-  readonly never: number;
-  /** The newest walk that read them to their end proved nothing, regardless of earlier proofs. */
-  readonly unverified: number;
-  /** The service says that the company does not have them; they count nowhere else. */
-  readonly unavailable: number;
-  /** They were proved since the night began. */
-  readonly ofNight: number;
-  /** The oldest last proof, without paused companies; null where there is none. */
-  readonly oldestVerifiedAt: Date | null;
-}
-
-/** Counts these resources of every company, in one environment or both, including lists without a walk. */
-export async function countProofs(
-  db: Pick<Transaction, '$queryRaw'>,
-  asked: {
-    readonly resources: readonly string[];
-    readonly environment?: Environment | undefined;
-    readonly staleAfterHours: number;
-    readonly nightBeganAt: Date;
-  },
-): Promise<ProofCounts> {
-  const { resources, environment = null, staleAfterHours, nightBeganAt } = asked;
-  const isAsked = Prisma.sql`(${environment}::text IS NULL OR c.environment = ${environment})`;
-  const isLate = Prisma.sql`(NOT c.paused AND (${isOlderThan(staleAfterHours)} OR ${lacksFirstProof(staleAfterHours)}))`;
-  const [row] = await db.$queryRaw<Omit<ProofCounts, 'never'>[]>`
-    SELECT count(*) FILTER (WHERE l.unavailable_since IS NULL)::int AS total,
-      count(*) FILTER (WHERE ${isLate})::int AS late,
-      count(*) FILTER (WHERE l.last_verified_at IS NOT NULL AND NOT ${isLate})::int AS verified,
-      count(l.unverified_since)::int AS unverified,
-      count(l.unavailable_since)::int AS unavailable,
-      count(*) FILTER (WHERE l.last_verified_at >= ${nightBeganAt}::timestamptz)::int AS "ofNight",
-      min(l.last_verified_at) FILTER (WHERE NOT c.paused) AS "oldestVerifiedAt"
-    FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
-    LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
-    WHERE ${isAsked}`;
-  const { total, late, verified } = row!;
-  return { ...row!, never: total - late - verified };
 }
 
 /** SQL: the last proof of list `l` is older than this many hours; null where it has none. */

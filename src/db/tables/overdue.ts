@@ -10,7 +10,6 @@ export type OverdueKind =
   | 'missed_syncs'
   | 'unused_links'
   | 'reauthorization_required'
-  | 'list_late'
   | 'never_proved'
   | 'deletions_held';
 
@@ -24,8 +23,8 @@ export interface Overdue {
 
 /**
  * Finds overdue work, by indexes. A worker that lives begins a refresh, a nightly sync and a run within seconds of their time, and goes on with the
- * run of a worker that died. A run may wait all night while others are under way. Whether a list is late is decided in one place, by the sweep of
- * the issues; the sweep cannot tell of work that waits for a worker, since it may be waiting for one, too.
+ * run of a worker that died. A run may wait all night while others are under way. The sweep of
+ * the issues cannot tell of work that waits for a worker, since it may be waiting for one, too. list-counts.ts counts lists without a proof.
  */
 export async function findOverdue(db: Reader, { environments }: { environments: readonly string[] }): Promise<Overdue[]> {
   const { rows } = await db.query<Overdue>(
@@ -43,7 +42,7 @@ export async function findOverdue(db: Reader, { environments }: { environments: 
        UNION ALL SELECT 'unused_links', 1, expires_at FROM muster.connect_links
        WHERE completed_at IS NULL AND expires_at < now() AND expires_at > now() - interval '14 days'
        UNION ALL SELECT cause, companies, first_seen_at FROM muster.issues
-       WHERE status = 'ongoing' AND (cause IN ('reauthorization_required', 'list_late', 'never_proved')
+       WHERE status = 'ongoing' AND (cause IN ('reauthorization_required', 'never_proved')
          OR cause = 'deletions_held' AND first_seen_at < now() - interval '3 days')) overdue
      GROUP BY what`,
     [environments],

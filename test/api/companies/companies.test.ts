@@ -34,7 +34,10 @@ describe('POST /api/companies', () => {
       environment: 'test',
       company_id: companyId,
       status: 'active',
-      resources: [],
+      resources: [
+        { resource: 'departments', state: 'never', last_run_id: null },
+        { resource: 'employees', state: 'never' },
+      ],
     });
     const runs = await admin.runs.list({ companyId, limit: 10 });
     expect(runs.data).toMatchObject([{ trigger: 'onboarding', status: 'queued' }]);
@@ -126,6 +129,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
           last_run_id: null,
           state: 'never',
           since: expect.any(String),
+          reason: 'no_walk_yet',
         },
         {
           resource: 'employees',
@@ -134,6 +138,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
           last_run_id: runId,
           state: 'late',
           since: '2026-01-03T05:04:05.000Z',
+          reason: 'no_walk_since',
         },
       ],
       next_sync_at: null,
@@ -147,7 +152,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
       data: ['absences', 'employees'].map((resource) => ({ ...list, resource })),
     });
     const answer = await admin.call('GET', pathOf(company));
-    expect(answer.json.resources.map(({ resource }: { resource: string }) => resource)).toEqual(['employees']);
+    expect(answer.json.resources.map(({ resource }: { resource: string }) => resource)).toEqual(['departments', 'employees']);
 
     const endpoints = endpointsOf({ employees: ENTRIES.employees, absences: ENTRIES.absences });
     const connectLinks = { reauthorizationLinks: async () => new Map() };
@@ -186,7 +191,13 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
       ],
     });
     expect((await admin.call('GET', pathOf(company))).json.resources).toMatchObject([
-      { resource: 'departments', state: 'unavailable', since: '2026-06-01T00:00:00.000Z', service_says: 'No departments.' },
+      {
+        resource: 'departments',
+        state: 'unavailable',
+        since: '2026-06-01T00:00:00.000Z',
+        reason: 'unavailable',
+        service_says: 'No departments.',
+      },
       {
         resource: 'employees',
         state: 'failed',

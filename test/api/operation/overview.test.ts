@@ -27,7 +27,7 @@ const NOTHING = {
   ready: true,
   parts: { database: { ready: true } },
   companies: { active: 0, paused: 0, reauthorization_required: 0 },
-  lists: { total: 0, verified: 0, late: 0, never: 0, unverified: 0, unavailable: 0 },
+  lists: { total: 0, verified: 0, late: 0, never: 0, first_proof_overdue: 0, unverified: 0, unavailable: 0 },
   stale_after_hours: 26,
   runs: { queued: 0, running: 0 },
   oldest_waiting_seconds: null,
@@ -101,7 +101,7 @@ test('counts what there is, of both environments or one', async () => {
   expect(await overview()).toEqual({
     ready: true,
     companies: { active: 4, paused: 1, reauthorization_required: 1 },
-    lists: { total: 12, verified: 7, late: 2, never: 3, unverified: 1, unavailable: 0 },
+    lists: { total: 12, verified: 7, late: 2, never: 3, first_proof_overdue: 0, unverified: 1, unavailable: 0 },
     stale_after_hours: 26,
     runs: { queued: 2, running: 1 },
     oldest_waiting_seconds: expect.any(Number),
@@ -122,7 +122,7 @@ test('counts what there is, of both environments or one', async () => {
     ...NOTHING,
     budget: [unused('production')],
     companies: { active: 1, paused: 0, reauthorization_required: 0 },
-    lists: { total: 2, verified: 2, late: 0, never: 0, unverified: 0, unavailable: 0 },
+    lists: { total: 2, verified: 2, late: 0, never: 0, first_proof_overdue: 0, unverified: 0, unavailable: 0 },
     runs: { queued: 1, running: 0 },
     oldest_waiting_seconds: expect.any(Number),
     last_night: { finished: 1, succeeded: 1, failed: 0, verified_lists: 2 },
@@ -132,7 +132,7 @@ test('counts what there is, of both environments or one', async () => {
   });
 });
 
-test('a list without its first proof is late once that should be there, and counts once', async () => {
+test('a list without its first proof counts as never proved, and as overdue once that should be there', async () => {
   const lists = async () => ((await overview()) as { lists: Record<string, number> }).lists;
   const before = await lists();
   const unproved = { provedHoursAgo: null };
@@ -140,7 +140,7 @@ test('a list without its first proof is late once that should be there, and coun
   await addCompany(admin.db, { paused: true, lists: { employees: { ...unproved, begunHoursAgo: 27 } } });
   const after = await lists();
   const added = Object.fromEntries(Object.keys(after).map((name) => [name, after[name]! - before[name]!]));
-  expect(added).toEqual({ total: 4, verified: 1, late: 1, never: 2, unverified: 0, unavailable: 0 });
+  expect(added).toEqual({ total: 4, verified: 1, late: 0, never: 3, first_proof_overdue: 1, unverified: 0, unavailable: 0 });
 });
 
 test('a run waits from when it is due, and not while its company is paused', async () => {
