@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { HOLD_CAUSES, HOLD_STATUSES } from '../../db/tables/holds.js';
 import type { ShownRun } from '../../db/tables/run-list.js';
 import type { ShownWalk } from '../../db/tables/walks.js';
 import { CompanyName } from '../plumbing/company-names.js';
@@ -60,6 +61,10 @@ const Walk = z
     started_at: Time.nullable(),
     finished_at: Time.nullable(),
     verify: Verify.optional().describe('Set in a run of kind `verify` that has read the list.'),
+    hold: z
+      .object({ id: z.string(), cause: z.enum(HOLD_CAUSES), count: Count, status: z.enum(HOLD_STATUSES) })
+      .optional()
+      .describe('The hold of the rows that this walk would have deleted. GET /api/holds has it.'),
     error: Failure.optional(),
   })
   .meta({ id: 'Walk', description: 'One list of the company read once.' });
@@ -171,6 +176,7 @@ function presentWalk(walk: ShownWalk): WalkModel {
     started_at: presentTime(walk.startedAt),
     finished_at: presentTime(walk.finishedAt),
     ...(walk.verify !== null && { verify: walk.verify as VerifyModel }),
+    ...(walk.hold && { hold: walk.hold }),
     ...(walk.error !== null && { error: walk.error }),
   };
 }

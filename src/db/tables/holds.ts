@@ -100,6 +100,15 @@ export function supersedeHolds(list: ListKey): Prisma.Sql {
     FROM walk WHERE ${isOfList(list)} AND h.status = 'open' AND h.walk_id <> walk.id)`;
 }
 
+/** The hold of rows that a walk would have deleted: the open one, or the newest. */
+export type HoldOfWalk = Pick<HoldRow, 'id' | 'cause' | 'count' | 'status'>;
+
+/** SQL: that of walk `w` as JSON, or null. A list has few holds, and an index finds them. */
+export const HOLD_OF_WALK = Prisma.sql`(
+  SELECT jsonb_build_object('id', h.id, 'cause', h.cause, 'count', h.count, 'status', h.status) FROM muster.holds h
+  WHERE h.environment = w.environment AND h.company_id = w.company_id AND h.resource = w.resource AND h.walk_id = w.id
+  ORDER BY h.status = 'open' DESC, h.seq DESC LIMIT 1)`;
+
 /** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listHolds(
   db: Database,

@@ -9,7 +9,7 @@ import type { Transaction } from '../connection/transaction.js';
 import { recordBarrier } from './barriers.js';
 import { recordCertificate } from './certificates.js';
 import { isOf } from './connections.js';
-import { supersedeHolds } from './holds.js';
+import { HOLD_OF_WALK, type HoldOfWalk, supersedeHolds } from './holds.js';
 import { clearLedgers, moveLedger } from './ledger.js';
 import {
   fenced,
@@ -65,6 +65,7 @@ export type ShownWalk = Pick<
 > & {
   /** Records that the list held at its last proof. Null if there is none, or the run has ended; unset where it was not read. */
   readonly recordsAtProof?: number | null | undefined;
+  readonly hold?: HoldOfWalk | null;
 };
 
 /** A walk of `WALKS_OF_RUN`, whose times are texts. */
@@ -77,7 +78,8 @@ export const WALKS_OF_RUN = Prisma.sql`COALESCE((
     'unchanged', unchanged, 'deleted', deleted, 'rejected', rejected, 'duplicates', duplicates, 'totalRecords', total_records,
     'recordsAtProof', CASE WHEN runs.status IN ('queued', 'running') THEN (SELECT l.records FROM muster.lists l
       WHERE l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND l.last_verified_at IS NOT NULL) END,
-    'resumed', resumed, 'verify', verify, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error) ORDER BY position)
+    'resumed', resumed, 'verify', verify, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error,
+    'hold', ${HOLD_OF_WALK}) ORDER BY position)
   FROM muster.walks w WHERE w.run_id = runs.id), '[]')`;
 
 export function readShownWalk({ startedAt, finishedAt, ...walk }: ShownWalkJson): ShownWalk {
