@@ -52,6 +52,7 @@ import { rejectedRecordRoutes } from './runs/rejected-records.js';
 import { runDiffRoutes } from './runs/run-diff.js';
 import { runEventRoutes } from './runs/run-events.js';
 import { runRoutes } from './runs/runs.js';
+import { syncRoutes } from './runs/syncs.js';
 
 export interface AdminDependencies
   extends CompanyRoutesDependencies,
@@ -173,6 +174,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         companyRoutes,
         connectLinkRoutes,
         runRoutes,
+        syncRoutes,
         runDiffRoutes,
         installationRoutes,
         heldTokenRoutes,

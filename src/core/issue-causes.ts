@@ -17,17 +17,22 @@ export interface IssueCause {
   readonly title: string;
   /** Says what to do, in plain sentences. */
   readonly advice: string;
-  /** Deals with it for all companies: a POST does so, a GET lists what a person decides one by one. */
-  readonly action: (environment: Environment) => IssueAction;
+  /** Deals with the companies and the list of the issue: a POST does so, a GET lists what a person decides one by one. */
+  readonly action: (issue: IssueKey) => IssueAction;
+}
+
+export interface IssueKey {
+  readonly id: string;
+  readonly environment: Environment;
 }
 
 const post =
-  (path: string, fields: Readonly<Record<string, string>> = {}) =>
-  (environment: Environment): IssueAction => ({ method: 'POST', path, body: { ...fields, environment } });
+  (path: string) =>
+  ({ environment }: IssueKey): IssueAction => ({ method: 'POST', path, body: { environment } });
 const look =
   (path: string) =>
-  (environment: Environment): IssueAction => ({ method: 'GET', path: `${path}environment=${environment}` });
-const retryFailed = post('/api/syncs', { status: 'failed' });
+  ({ environment }: IssueKey): IssueAction => ({ method: 'GET', path: `${path}environment=${environment}` });
+const syncThem = ({ id }: IssueKey): IssueAction => ({ method: 'POST', path: '/api/syncs', body: { issue_id: id } });
 
 /** The causes that are not codes of errors with which walks fail. A sweep finds them (db/tables/issues.ts). Their names are public: rename none. */
 const STATES = {
@@ -56,7 +61,7 @@ const STATES = {
     title: 'Lists were not proved complete for too long',
     advice:
       'See first that workers are alive and whether other issues of these companies say why. Then sync them: the issue ends with the next proof.',
-    action: post('/api/syncs'),
+    action: syncThem,
   },
   list_unverified: {
     severity: 'warning',
@@ -91,7 +96,7 @@ const STATES = {
     title: 'Changed privacy rules are being applied',
     advice:
       'What is stored of these lists is made to follow the rules of the catalogue, then each list is walked once more. Start every worker with the same catalogue, and sync these companies if you do not want to wait for the night: the issue ends with the last list.',
-    action: post('/api/syncs'),
+    action: syncThem,
   },
   privacy_rule_unmatched: {
     severity: 'warning',
@@ -117,7 +122,7 @@ const STATES = {
     title: 'Tokens could not be refreshed',
     advice:
       'The companies stay authorized, and go on for as long as their access tokens last. Each refresh is tried again by itself, at last each hour; asking for the sync of a company tries at once. Where the answer blames the client, check client id, client secret and auth URL of the environment; else ask the operator of the service what its answer means. The issue ends once tokens are granted.',
-    action: retryFailed,
+    action: syncThem,
   },
   many_keys: {
     severity: 'warning',
@@ -151,7 +156,7 @@ const STATES = {
     title: 'Lists were never proved complete',
     advice:
       'These lists have never worked, so nothing of them should be relied on: a walk rejected all of their records, or none was proved within STALE_AFTER_HOURS of the first one. See the unverified_reason of their newest walks and the rejected records, mend the entry in the catalogue (mostly id, pager or envelope) or have the service mend the list, then sync again. The issue ends with the first proof.',
-    action: post('/api/syncs'),
+    action: syncThem,
   },
   list_unavailable: {
     severity: 'warning',
@@ -184,7 +189,7 @@ export function causeOf(cause: string): Omit<IssueCause, 'severity'> & { readonl
   return {
     title: `Lists cannot be walked: ${isKnown ? cause.replaceAll('_', ' ') : 'another error'}`,
     advice: `${(isKnown && adviceFor(cause)) || 'Look at the error of the newest run of each company, and do what it says.'} Then sync again.`,
-    action: retryFailed,
+    action: syncThem,
     anchor: isKnown ? cause : OTHER,
   };
 }

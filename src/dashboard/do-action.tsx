@@ -1,15 +1,19 @@
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ReauthorizationLinkModel, reauthorizationLinksCsv } from '../api/companies/connect-links.js';
 import { CSV } from '../api/plumbing/csv.js';
-import type { ApiForPages, ApiResponse } from '../api/plumbing/in-process-api.js';
+import type { ApiCall, ApiForPages, ApiResponse } from '../api/plumbing/in-process-api.js';
+import type { QueuedModel, SyncPreviewModel } from '../api/runs/syncs.js';
 import { MusterError } from '../core/errors.js';
 import { OF_SELECTED } from './pages/companies-page.js';
 import { connectLinkPage } from './pages/connect-company-page.js';
 import { connectLinksPage } from './pages/connect-links-page.js';
+import { holdPage } from './pages/hold-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
-import { type Refused, selectionPage } from './pages/selection-page.js';
+import { askSelectionPage, type Refused, selectionPage } from './pages/selection-page.js';
+import { syncedPage } from './pages/sync-page.js';
 import { tokenPage } from './pages/tokens-page.js';
-import { type Action, findAction, ofCompany } from './parts/actions.js';
+import { type Action, findAction, labelOf, MOST_UNASKED, ofCompany } from './parts/actions.js';
 import type { PageContent } from './parts/layout.js';
 import type { ListResponse } from './parts/list-page.js';
 import { fieldsOf, refuseOtherSites, requireOwnForm } from './sign-in/form-checks.js';
@@ -25,8 +29,8 @@ interface ActionDependencies {
 
 const HIDDEN = { schema: { hide: true } };
 
-/** More than a page of the list has. */
-const MOST_SELECTED = 500;
+/** As many as one call of the API syncs. */
+const MOST_SELECTED = 2_000;
 
 /** The routes of the buttons: they call the API for the person, and show the page again. */
 export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, show }: ActionDependencies): void {
@@ -42,17 +46,21 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     const back = safeRedirectPath(fields.get('back'));
     const name = fields.get('action') ?? '';
     const action = actionNamed(name);
-    const title = OF_SELECTED.find(([each]) => each === name)?.[1] ?? action.label;
-    const chosen = fields.getAll('company').slice(0, MOST_SELECTED);
+    const title = OF_SELECTED.find(([each]) => each === name)?.[1] ?? labelOf(action, {});
+    const chosen = [...new Set(fields.getAll('company'))];
+    if (chosen.length > MOST_SELECTED) throw tooMany(chosen.length);
+    const targets = chosen.map(targetOf);
+    if (chosen.length > MOST_UNASKED && fields.get('confirmed') !== 'yes') {
+      const first = await Promise.all(targets.slice(0, MOST_UNASKED).map((target) => named(session, target)));
+      const command = { label: title, call: callOfSelected(name, action, targets) };
+      return show(reply, askSelectionPage({ title, name, chosen, first, back, command }), session);
+    }
+    if (name === 'company.sync' && chosen.length > 0)
+      return syncAll(callOfSelected(name, action, targets), { request, reply, back });
     const problems: Refused[] = [];
-    for (const company of chosen) {
-      const [environment = '', companyId = ''] = company.split('/');
-      const target = { environment, company_id: companyId };
+    for (const target of targets) {
       const response = await api.calls.call(session.caller, action.call(target));
-      if (response.status < 400) continue;
-      const shown = await api.calls.call(session.caller, { method: 'GET', path: ofCompany(target) });
-      const { name: known } = (shown.body ?? {}) as { name?: string };
-      problems.push({ environment, companyId, name: known, problem: problemIn(response) });
+      if (response.status >= 400) problems.push({ ...(await named(session, target)), problem: problemIn(response) });
     }
     return show(reply, selectionPage({ title, count: chosen.length, problems, back }), session);
   });
@@ -62,18 +70,98 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     const { name } = request.params as { name: string };
     const { back: path, csrf: _, ...fields } = Object.fromEntries(fieldsOf(request));
     const back = safeRedirectPath(path);
-    const { as, ...given } = fields;
-    const response = await api.calls.call(session.caller, actionNamed(name).call(given));
+    const { as, confirmed, ...given } = fields;
+    const action = actionNamed(name);
+    if (confirmed !== 'yes') {
+      const question = await questionBefore(name, action, { request, reply, back, given });
+      if (question) return question;
+    }
+    const call = action.call(given);
+    if (action.askedAt) return syncAll(call, { request, reply, back, done: name });
+    const response = await api.calls.call(session.caller, call);
     if (response.status >= 400) return show(reply, problemPage(problemIn(response), back), session);
     if (name === 'connect_links.create') {
       const links = response.body as ListResponse<ReauthorizationLinkModel>;
-      if (as === 'csv') return sendFile(reply, 'links.csv', reauthorizationLinksCsv(links.data));
+      if (as === 'csv') return sendCsv(reply, 'links.csv', reauthorizationLinksCsv(links.data));
       return show(reply, connectLinksPage({ links, fields: given, back }), session);
     }
     const once = shownOnce(response, back);
     if (once) return show(reply, once, session);
-    return reply.redirect(`${base}${back}${back.includes('?') ? '&' : '?'}done=${encodeURIComponent(name)}`, 303);
+    return reply.redirect(addressAfter(back, name), 303);
   });
+
+  interface Pressed {
+    readonly request: FastifyRequest;
+    readonly reply: FastifyReply;
+    readonly back: string;
+  }
+
+  /** The page that asks before the action, if it needs one: it deletes rows, or reaches many companies. */
+  async function questionBefore(
+    name: string,
+    action: Action,
+    { request: { session }, reply, back, given }: Pressed & { readonly given: Readonly<Record<string, string>> },
+  ): Promise<FastifyReply | undefined> {
+    const ask = async <T,>(path: ApiCall['path']): Promise<T> => {
+      const response = await api.calls.call(session.caller, { method: 'GET', path });
+      if (response.status >= 400) throw problemIn(response);
+      return response.body as T;
+    };
+    if (name === 'hold.approve') {
+      const { id = '', reason = '' } = given;
+      return show(reply, await holdPage({ ask, params: { id }, query: new URLSearchParams({ reason, back }) }), session);
+    }
+    const asked = action.askedAt?.(given);
+    if (!asked) return undefined;
+    const { companies } = await ask<SyncPreviewModel>(asked.preview);
+    if (companies <= MOST_UNASKED) return undefined;
+    return reply.redirect(`${base}${asked.page}&back=${encodeURIComponent(back)}`, 303);
+  }
+
+  /** Requests the syncs, and names the companies that were left out. */
+  async function syncAll(
+    call: ApiCall,
+    { request: { session }, reply, back, done = 'companies.sync' }: Pressed & { done?: string },
+  ) {
+    const response = await api.calls.call(session.caller, call);
+    if (response.status >= 400) return show(reply, problemPage(problemIn(response), back), session);
+    const queued = response.body as QueuedModel;
+    if (queued.queued === 0 || queued.skipped_count > 0) return show(reply, syncedPage(queued, back), session);
+    return reply.redirect(addressAfter(back, done), 303);
+  }
+
+  function addressAfter(back: string, done: string): string {
+    return `${base}${back}${back.includes('?') ? '&' : '?'}done=${encodeURIComponent(done)}`;
+  }
+
+  async function named({ caller }: Session, target: Target) {
+    const { environment, company_id: companyId } = target;
+    const shown = await api.calls.call(caller, { method: 'GET', path: ofCompany(target) });
+    const { name } = (shown.body ?? {}) as { name?: string };
+    return { environment, companyId, name };
+  }
+}
+
+type Target = Readonly<Record<'environment' | 'company_id', string>>;
+
+/** The company of a ticked box. */
+function targetOf(company: string): Target {
+  const [environment = '', company_id = ''] = company.split('/');
+  return { environment, company_id };
+}
+
+/** Syncs are one call. Every other action is a call for each company; this is the first. */
+function callOfSelected(name: string, action: Action, targets: readonly Target[]): ApiCall {
+  return name === 'company.sync'
+    ? { method: 'POST', path: '/api/syncs', body: { companies: targets } }
+    : action.call(targets[0] ?? {});
+}
+
+function tooMany(count: number): MusterError {
+  return new MusterError(
+    'invalid_request',
+    `${count} companies were selected, and one form takes ${MOST_SELECTED}. Nothing was done.`,
+  );
 }
 
 function actionNamed(name: string): Action {
@@ -82,7 +170,8 @@ function actionNamed(name: string): Action {
   throw new MusterError('not_found', `Unknown action ${JSON.stringify(name)}.`);
 }
 
-function sendFile(reply: FastifyReply, name: string, csv: string): FastifyReply {
+/** Sends a file for a spreadsheet. */
+export function sendCsv(reply: FastifyReply, name: string, csv: string | Readable): FastifyReply {
   return reply
     .type(`${CSV}; charset=utf-8; header=present`)
     .header('content-disposition', `attachment; filename="${name}"`)

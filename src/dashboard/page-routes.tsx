@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { CSV } from '../api/plumbing/csv.js';
 import type { ApiForPages } from '../api/plumbing/in-process-api.js';
 import { MusterError } from '../core/errors.js';
-import { actionRoutes } from './do-action.js';
+import { actionRoutes, sendCsv } from './do-action.js';
 import { auditPage } from './pages/audit-page.js';
 import { certificatesPage } from './pages/certificates-page.js';
 import { companiesPage } from './pages/companies-page.js';
@@ -9,6 +10,7 @@ import { companyPage, removePage } from './pages/company-page.js';
 import { connectCompanyPage } from './pages/connect-company-page.js';
 import { diffPage } from './pages/diff-page.js';
 import { forgetPage } from './pages/forget-page.js';
+import { holdPage } from './pages/hold-page.js';
 import { approveGrantsPage, holdsPage } from './pages/holds-page.js';
 import { notificationsPage } from './pages/notifications-page.js';
 import { overviewPage } from './pages/overview-page.js';
@@ -18,6 +20,7 @@ import { runPage } from './pages/run-page.js';
 import { runsPage } from './pages/runs-page.js';
 import { schemaPage } from './pages/schema-page.js';
 import { type ShownSetting, settingsPage } from './pages/settings-page.js';
+import { syncPage } from './pages/sync-page.js';
 import { tokensPage } from './pages/tokens-page.js';
 import type { PageContent } from './parts/layout.js';
 import type { PageRequest } from './parts/page-request.js';
@@ -45,6 +48,8 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
   '/runs/:id/diff': diffPage,
   '/holds': holdsPage,
   '/holds/approve-grants/:environment': approveGrantsPage,
+  '/holds/:id': holdPage,
+  '/syncs': syncPage,
   '/certificates': certificatesPage,
   '/schema': schemaPage,
   '/notifications': notificationsPage,
@@ -91,6 +96,16 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
     const type = status === 200 ? 'text/event-stream' : 'application/problem+json';
     reply.raw.once('close', () => stream.destroy());
     return reply.code(status).headers({ 'content-type': type, 'x-accel-buffering': 'no' }).send(stream);
+  });
+
+  pages.get('/holds/:id/rows.csv', HIDDEN, async ({ session, params }, reply) => {
+    const path = `/api/holds/${encodeURIComponent((params as { id: string }).id)}/rows`;
+    const { status, stream } = await api.calls.follow(session.caller, path, { accept: CSV });
+    if (status !== 200) {
+      stream.destroy();
+      await ask(session, path, true);
+    }
+    return sendCsv(reply, 'rows.csv', stream);
   });
 
   actionRoutes(pages, deps);

@@ -140,7 +140,10 @@ export const HOLDERS: readonly Holder[] = [
   },
   { tables: ['notifications'], byCompany: 'Events are history. Their delivery removes them by age.' },
   { tables: ['marks'], byCompany: 'A forgotten person stays forgotten when the company comes back.' },
-  { tables: ['run_requests'], byCompany: 'A request whose company is gone makes no run, and is deleted then.' },
+  {
+    tables: ['run_requests', 'run_request_lists'],
+    byCompany: 'A request whose company is gone makes no run, and is deleted then.',
+  },
   {
     tables: ['connections', 'second_readings', 'schema_misfits'],
     byCompany: (tx, company) => tx.connection.deleteMany({ where: company }),

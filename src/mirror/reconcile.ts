@@ -5,7 +5,7 @@ import { inPieces } from '../db/statements/in-pieces.js';
 import { isOf } from '../db/tables/connections.js';
 import { appendToFeed } from '../db/tables/feed-append.js';
 import { findWalkGrant, heldRows, insertHeldRows, keepHeldRows, removeHeldRows } from '../db/tables/held-rows.js';
-import { closeHolds, renewGrantHold } from '../db/tables/holds.js';
+import { closeHolds, type HoldCause, renewGrantHold } from '../db/tables/holds.js';
 import { type ListKey, setRecords, subtractRecords } from '../db/tables/lists.js';
 import { addDeleted } from '../db/tables/walks.js';
 import { Prisma } from '../generated/prisma/client.js';
@@ -88,10 +88,15 @@ export function deleteGoneRows(tx: Transaction, verified: VerifiedPass): Promise
   return deleteCounted(tx, verified, receivedRowsThatAreGone(verified.list, verified));
 }
 
+/** Ids of the rows that `deleteGoneRows`, or for cause `grant` `deleteHeldRows`, would mark deleted. */
+export function rowsThatWait({ list, ...walk }: Omit<VerifiedPass, 'runId'>, cause: HoldCause): Prisma.Sql {
+  return cause === 'grant' ? heldRowsThatAreGone(list, walk) : receivedRowsThatAreGone(list, walk);
+}
+
 /** Marks the rows deleted that are held for the grant and that the verified pass lacks, as deleteGoneRows does. */
 export async function deleteHeldRows(tx: Transaction, verified: VerifiedPass): Promise<number> {
   const { list } = verified;
-  const deleted = await deleteCounted(tx, verified, Prisma.sql`${goneRows(list, verified)} INTERSECT ${heldRows(list)}`);
+  const deleted = await deleteCounted(tx, verified, heldRowsThatAreGone(list, verified));
   await removeHeldRows(tx, list);
   return deleted;
 }
@@ -141,3 +146,6 @@ const goneRows = (list: ListKey, { walkId, pass }: Pick<VerifiedPass, 'walkId' |
 /** The rows among them that a verified walk under its grant has received. */
 const receivedRowsThatAreGone = (list: ListKey, walk: Pick<VerifiedPass, 'walkId' | 'pass'>) =>
   Prisma.sql`${goneRows(list, walk)} EXCEPT ${heldRows(list)}`;
+
+const heldRowsThatAreGone = (list: ListKey, walk: Pick<VerifiedPass, 'walkId' | 'pass'>) =>
+  Prisma.sql`${goneRows(list, walk)} INTERSECT ${heldRows(list)}`;

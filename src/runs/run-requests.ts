@@ -32,7 +32,7 @@ export interface RunOptions {
   readonly resources?: readonly string[];
   /** Restricts the request to due companies, and gives their next sync. Default: the next sync is set only if it never was. */
   readonly nextSyncOf?: (company: CompanyKey) => Date;
-  /** Restricts the request to companies with a pending run request, which it takes. */
+  /** Restricts the request to companies with a pending run request, which it takes; the request says which lists. */
   readonly onlyRequested?: boolean;
 }
 
@@ -66,7 +66,12 @@ export async function requestRuns(
   { skipLocked = false } = {},
 ): Promise<RequestOutcomes> {
   const locked = await lockConnections(tx, { companies, onlyDue: options.nextSyncOf !== undefined, skipLocked });
-  const connections = options.onlyRequested ? await takeRequested(tx, companies, locked) : locked;
+  const requested = options.onlyRequested ? await takeRequested(tx, companies, locked) : undefined;
+  const resourcesOf = (company: CompanyKey) => (requested ? requested.get(keyText(company)) : options.resources) ?? undefined;
+  const { catalogue } = deps;
+  // All lists of a waiting request may have left the catalogue: a run without walks would succeed, and prove nothing.
+  const isWalkable = (company: CompanyKey) => resourcesOf(company)?.some((resource) => catalogue.get(resource)) ?? true;
+  const connections = requested ? locked.filter((each) => requested.has(keyText(each)) && isWalkable(each)) : locked;
   const syncable = connections.filter(({ status }) => status === 'active');
   const answers = new Map<string, ClaimableRun | MusterError>(
     connections.filter(({ status }) => status !== 'active').map((each) => [keyText(each), refusalOf(each)]),
@@ -82,7 +87,7 @@ export async function requestRuns(
   const unfinished = lastRuns.filter(
     (run) => replaced.includes(run.id) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps.now)),
   );
-  for (const run of await createRuns(tx, idle, unfinished, options, deps)) answers.set(keyText(run), run);
+  for (const run of await createRuns(tx, idle, unfinished, { ...options, resourcesOf }, deps)) answers.set(keyText(run), run);
   const moved = options.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null);
   const nextSyncOf = options.nextSyncOf ?? nextSyncsAfter(deps.schedule, deps.now);
   await setNextSyncs(tx, { syncs: moved.map((company) => ({ ...company, at: nextSyncOf(company) })) });
@@ -91,17 +96,17 @@ export async function requestRuns(
 
 /**
  * Takes the requests that are still pending, since another worker may have made the run before this one got the lock. This must be a
- * statement after the lock, so that it sees everything committed until then.
+ * statement after the lock, so that it sees everything committed until then. Returns the requested lists by company (keyText); null: every list.
  */
 async function takeRequested(
   tx: Transaction,
   companies: readonly CompanyKey[],
   locked: readonly LockedConnection[],
-): Promise<LockedConnection[]> {
+): Promise<ReadonlyMap<string, readonly string[] | null>> {
   const isLocked = new Set(locked.map(keyText));
   const unlocked = companies.filter((company) => !isLocked.has(keyText(company)));
-  const taken = new Set((await takeRunRequests(tx, { companies, unlocked })).map(keyText));
-  return locked.filter((connection) => taken.has(keyText(connection)));
+  const taken = await takeRunRequests(tx, { companies, unlocked });
+  return new Map(taken.map((request) => [keyText(request), request.resources]));
 }
 
 async function createRuns(
@@ -109,7 +114,11 @@ async function createRuns(
   companies: readonly LockedConnection[],
   /** Ended runs whose walks may be continued. */
   unfinished: readonly LastRun[],
-  { trigger, mode = 'resume', resources }: RunOptions,
+  {
+    trigger,
+    mode = 'resume',
+    resourcesOf,
+  }: RunOptions & { readonly resourcesOf: (company: CompanyKey) => readonly string[] | undefined },
   { catalogue }: RequestDependencies,
 ): Promise<(CompanyKey & RunClaim)[]> {
   if (companies.length === 0) return [];
@@ -117,6 +126,7 @@ async function createRuns(
   const runs = await insertRuns(tx, { companies, trigger, mode });
   const planned = runs.flatMap(({ id: runId, environment, companyId }) => {
     const earlier = lastWalks.filter((walk) => keyText(walk) === keyText({ environment, companyId }));
+    const resources = resourcesOf({ environment, companyId });
     const walks = planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) });
     // A run that replaces a waiting one walks every list, and takes over its checkpoints.
     const continues = (resource: string) => earlier.find((walk) => walk.resource === resource && !walk.succeeded)?.id;

@@ -1,12 +1,18 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
-import { type CompanyKey, companyNotFound, type Environment, keyText } from '../core/company.js';
+import { type CompanyKey, companyNotFound, describeCompany, type Environment, keyText } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import type { Page } from '../db/statements/cursor.js';
 import { findRuns, listRuns, type RunFilter, type ShownRun } from '../db/tables/run-list.js';
-import { findRunRequests, insertRunRequests } from '../db/tables/run-requests.js';
+import {
+  type ChosenCompanies,
+  findRunRequests,
+  findUnknownCompanies,
+  insertRunRequests,
+  previewRunRequests,
+} from '../db/tables/run-requests.js';
 import { type ClaimableRun, cancelRun, findRun, type RunRow, type VerifyTrigger } from '../db/tables/runs.js';
 import { requireOurs } from '../oauth/installation.js';
 import { type RequestOutcomes, type RunOptions, requestRuns, requestVerification } from './run-requests.js';
@@ -23,6 +29,17 @@ interface RunsDependencies {
   readonly schedule: Schedule;
   readonly clock: Clock;
   readonly dispatcher: RunDispatcher;
+}
+
+/** The companies and lists of a request for many. */
+export interface SyncFilter {
+  /** Exactly these. Without them: every company of the environment, or of both. */
+  readonly companies?: readonly CompanyKey[] | undefined;
+  readonly environment?: Environment | undefined;
+  /** Only companies whose last run failed. */
+  readonly status?: 'failed' | undefined;
+  /** Default: every list. */
+  readonly resources?: readonly string[] | undefined;
 }
 
 /** The most companies of one transaction. It locks their connections, so that none of their walks is opened in that time. */
@@ -74,15 +91,28 @@ export class Runs {
   }
 
   /**
-   * Requests a run of every active company, or of every company whose last run failed, and returns their number. One statement stores the
-   * request for any number of companies; some runs are created at once, the others by the sweep, even if this process dies. Rejects if one
-   * of the first runs cannot be created, although the request is stored.
+   * Requests a run of each active company of the filter, of these lists or of all, and tells which companies were skipped. One statement stores
+   * the request for any number of companies; some runs are created at once, the others by the sweep, even if this process dies. Throws
+   * company_not_found and unknown_resource before anything is requested. Rejects if one of the first runs cannot be created, although the request is stored.
    */
-  async requestMany({ status, environment }: { status?: 'failed'; environment?: Environment }): Promise<number> {
-    await requireOurs(this.#deps.db);
-    const companies = await insertRunRequests(this.#deps.db, { environment, lastRun: status });
-    await this.makeRequested({ limit: MADE_AT_ONCE });
-    return companies;
+  async requestMany({ resources, ...filter }: SyncFilter): Promise<ChosenCompanies> {
+    const { db } = this.#deps;
+    this.#requireKnown(resources);
+    if (filter.companies) await requireOnboarded(db, filter.companies);
+    await requireOurs(db);
+    const chosen = await insertRunRequests(db, { ...chosenBy(filter), resources });
+    const few = filter.companies && filter.companies.length <= MADE_AT_ONCE ? filter.companies : undefined;
+    if (few) await this.#makeRequestedOf(few);
+    else await this.makeRequested({ limit: MADE_AT_ONCE });
+    return chosen;
+  }
+
+  /** The companies that `requestMany` would choose, with the first of them. Throws what it does. */
+  async previewMany({ resources, sample, ...filter }: SyncFilter & { readonly sample: number }) {
+    const { db } = this.#deps;
+    this.#requireKnown(resources);
+    if (filter.companies) await requireOnboarded(db, filter.companies);
+    return previewRunRequests(db, { ...chosenBy(filter), sample });
   }
 
   /**
@@ -90,7 +120,10 @@ export class Runs {
    * dropped; the request for a company that another transaction has locked waits for the next call.
    */
   async makeRequested({ limit }: { limit: number }): Promise<void> {
-    const companies = await findRunRequests(this.#deps.db, { limit });
+    await this.#makeRequestedOf(await findRunRequests(this.#deps.db, { limit }));
+  }
+
+  async #makeRequestedOf(companies: readonly CompanyKey[]): Promise<void> {
     await this.requestAll(companies, { trigger: 'resync', onlyRequested: true });
   }
 
@@ -163,6 +196,26 @@ export class Runs {
     await dispatcher.dispatch([...outcomes.values()].filter(isRun));
     return outcomes;
   }
+}
+
+const chosenBy = ({ status, companies, environment }: SyncFilter) => ({
+  environment,
+  lastRun: status,
+  // A company that is named twice counts once.
+  ...(companies && { companies: [...new Map(companies.map((company) => [keyText(company), company])).values()] }),
+});
+
+/** How many unknown companies a message names. */
+const NAMED = 5;
+
+async function requireOnboarded(db: Database, companies: readonly CompanyKey[]): Promise<void> {
+  const unknown = await findUnknownCompanies(db, companies);
+  if (unknown.length === 0) return;
+  const more = unknown.length > NAMED ? ` and ${unknown.length - NAMED} more` : '';
+  throw new MusterError(
+    'company_not_found',
+    `Not onboarded: ${unknown.slice(0, NAMED).map(describeCompany).join(', ')}${more}. Nothing was requested.`,
+  );
 }
 
 function isRun(outcome: ClaimableRun | MusterError): outcome is ClaimableRun {

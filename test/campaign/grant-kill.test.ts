@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { HoldModel } from '../../src/api/runs/holds.js';
+import type { HoldModel } from '../../src/api/runs/hold-model.js';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { authorizeByLink, CALLBACK, PUBLIC_URL } from '../support/consent.js';

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait-for.js';
 export async function everyRunEnds({ pool }: Database): Promise<void> {
   const areOver = async () => {
     const { rows } = await pool.query(
-      `SELECT FROM muster.run_requests UNION ALL SELECT FROM muster.runs WHERE status IN ('queued', 'running') LIMIT 1`,
+      `SELECT FROM muster.run_requests UNION ALL SELECT FROM muster.run_request_lists UNION ALL SELECT FROM muster.runs WHERE status IN ('queued', 'running') LIMIT 1`,
     );
     return rows.length === 0;
   };

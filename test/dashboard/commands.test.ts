@@ -18,13 +18,14 @@ let page: PageClient;
 let paths: string[];
 beforeAll(async () => {
   admin = await startAdmin(undefined, { webhook: {} });
+  const { prisma } = admin.db;
   const company = await admin.addCompany();
+  await prisma.run.create({ data: { ...(await admin.addCompany()), trigger: 'manual', mode: 'full', status: 'failed' } });
   const paused = await admin.addCompany({}, { paused: true });
   const run = randomUUID();
-  const { prisma } = admin.db;
   await prisma.run.create({ data: { id: run, ...company, trigger: 'manual', mode: 'full', status: 'running' } });
   const list = { ...company, resource: 'employees', runId: run, walkId: randomUUID() };
-  await prisma.hold.create({ data: { ...list, count: 4, living: 5, sample: ['1'], status: 'open' } });
+  const held = await prisma.hold.create({ data: { ...list, count: 4, living: 5, sample: ['1'], status: 'open' } });
   await prisma.hold.create({ data: { ...list, cause: 'grant', grantNumber: 2, count: 1, living: 5, sample: ['2'] } });
   await prisma.notification.create({ data: { ...company, type: 'run_failed', change: randomUUID() } });
   for (const cause of ['reauthorization_required', 'service_error', 'list_late', 'tokens_held'])
@@ -42,7 +43,10 @@ beforeAll(async () => {
     '/runs',
     `/runs/${run}`,
     '/holds',
+    `/holds/${held.id}`,
     '/holds/approve-grants/test',
+    '/syncs?status=failed',
+    '/syncs?environment=test',
     '/certificates',
     '/schema',
     '/notifications',

@@ -27,7 +27,11 @@ beforeAll(async () => {
 beforeEach(() => {
   dispatched = [];
 });
-afterEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.run_requests, muster.lists, muster.runs CASCADE'));
+afterEach(() =>
+  database.db.pool.query(
+    'TRUNCATE muster.connections, muster.run_requests, muster.run_request_lists, muster.lists, muster.runs CASCADE',
+  ),
+);
 afterAll(() => database.close());
 
 /** What a process has. */
@@ -79,7 +83,7 @@ async function statementsOf(work: () => Promise<unknown>): Promise<number> {
 test('what the request costs does not grow with the number of companies, and each of them gets one run', async () => {
   const runs = openRuns();
   await newCompanies(AT_ONCE);
-  expect(await runs.requestMany({})).toBe(AT_ONCE);
+  expect((await runs.requestMany({})).count).toBe(AT_ONCE);
   expect([await countRuns(), await countWaiting()]).toEqual([AT_ONCE, 0]);
   await database.db.pool.query('TRUNCATE muster.runs CASCADE');
   const few = await statementsOf(() => runs.requestMany({}));
@@ -88,7 +92,7 @@ test('what the request costs does not grow with the number of companies, and eac
   await newCompanies(VERY_MANY - AT_ONCE);
   let queued = 0;
   const many = await statementsOf(async () => {
-    queued = await runs.requestMany({});
+    queued = (await runs.requestMany({})).count;
   });
   expect(queued).toBe(VERY_MANY);
   // A company that never had a next sync gets it with its run: one statement a transaction of fifty.
@@ -107,7 +111,7 @@ test('what the request costs does not grow with the number of companies, and eac
 test('the request outlives the process that took it, and workers that sweep at once make each run once', async () => {
   await newCompanies(MANY);
   const api = openDatabase({ url: database.url });
-  expect(await openRuns(api).requestMany({})).toBe(MANY);
+  expect((await openRuns(api).requestMany({})).count).toBe(MANY);
   await api.close();
   dispatched = [];
   await Promise.all([1, 2, 3].map(() => sweepAll()));
@@ -119,9 +123,9 @@ test('the request outlives the process that took it, and workers that sweep at o
 test('a second request under way tells of as many companies, and adds none twice', async () => {
   await newCompanies(MANY);
   const runs = openRuns();
-  expect(await runs.requestMany({})).toBe(MANY);
+  expect((await runs.requestMany({})).count).toBe(MANY);
   const before = await countWaiting();
-  expect(await runs.requestMany({ environment: 'test' })).toBe(MANY / 2);
+  expect((await runs.requestMany({ environment: 'test' })).count).toBe(MANY / 2);
   expect(await countWaiting()).toBeLessThanOrEqual(before);
   await sweepAll();
   expect([await countRuns(), await countWaiting()]).toEqual([MANY, 0]);
@@ -134,7 +138,7 @@ test('only those whose last run failed are asked, of the environment that was na
     SELECT environment, company_id, 'nightly', 'full', CASE WHEN night = 2 AND hashtext(company_id::text) % 2 = 0 THEN 'failed' ELSE 'succeeded' END, now()
     FROM generate_series(1, 2) night, muster.connections ORDER BY night`);
   const failed = await database.db.prisma.run.findMany({ where: { status: 'failed', environment: 'test' } });
-  expect(await openRuns().requestMany({ status: 'failed', environment: 'test' })).toBe(failed.length);
+  expect((await openRuns().requestMany({ status: 'failed', environment: 'test' })).count).toBe(failed.length);
   await sweepAll();
   const asked = await database.db.prisma.run.findMany({ where: { trigger: 'resync' } });
   const ids = (of: readonly { companyId: string }[]) => of.map(({ companyId }) => companyId).toSorted();
@@ -186,4 +190,42 @@ test('a company that was synced by itself meanwhile keeps the run that it has', 
   await sweepAll();
   expect(await database.db.prisma.run.findMany({ where: company })).toMatchObject([{ id, trigger: 'manual' }]);
   expect(await countWaiting()).toBe(0);
+});
+
+test('a request of some lists waits with its lists, and a process that dies loses none of them', async () => {
+  await newCompanies(MANY);
+  const process = openRuns();
+  expect((await process.requestMany({ resources: ['departments'] })).count).toBe(MANY);
+  expect([await countRuns(), await countWaiting()]).toEqual([AT_ONCE, 0]);
+  expect(await database.db.prisma.runRequestList.count()).toBe(REST);
+  await sweep();
+  expect([await countRuns(), await database.db.prisma.runRequestList.count()]).toEqual([MANY, 0]);
+  expect(await database.db.prisma.walk.groupBy({ by: ['resource'], _count: true })).toEqual([
+    { resource: 'departments', _count: MANY },
+  ]);
+});
+
+test('several waiting requests of a company are one run with the lists of all', async () => {
+  await newCompanies(3);
+  const [some, all, gone] = await database.db.prisma.connection.findMany();
+  const waiting = (company: CompanyKey, resource: string) =>
+    database.db.prisma.runRequestList.create({
+      data: { environment: company.environment, companyId: company.companyId, resource },
+    });
+  await waiting(some as CompanyKey, 'departments');
+  await waiting(some as CompanyKey, 'left_the_catalogue');
+  await waiting(all as CompanyKey, 'departments');
+  await database.db.prisma.runRequest.create({ data: { environment: all!.environment, companyId: all!.companyId } });
+  await waiting(gone as CompanyKey, 'left_the_catalogue');
+  await sweep();
+  const walks = async ({ companyId }: { companyId: string }) =>
+    (await database.db.prisma.walk.findMany({ where: { companyId }, orderBy: { position: 'asc' } })).map(
+      ({ resource }) => resource,
+    );
+  expect([await walks(some!), await walks(all!), await walks(gone!)]).toEqual([
+    ['departments'],
+    ['employees', 'departments'],
+    [],
+  ]);
+  expect([await countRuns(), await countWaiting(), await database.db.prisma.runRequestList.count()]).toEqual([2, 0, 0]);
 });

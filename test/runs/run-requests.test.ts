@@ -17,7 +17,11 @@ let database: TestDatabase;
 beforeAll(async () => {
   database = await testDatabase();
 });
-afterEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.run_requests, muster.lists, muster.runs CASCADE'));
+afterEach(() =>
+  database.db.pool.query(
+    'TRUNCATE muster.connections, muster.run_requests, muster.run_request_lists, muster.lists, muster.runs CASCADE',
+  ),
+);
 afterAll(() => database.close());
 
 /** Asks for runs, and notes those that were put before the workers. */
@@ -64,7 +68,7 @@ test('a request for many gives every active company one run with its lists in or
     ...(await newCompanies(1, { reauthorizationReason: 'token_refused' })),
   ];
   const { runs, dispatched } = asking();
-  expect(await runs.requestMany({})).toBe(MANY);
+  expect((await runs.requestMany({})).count).toBe(MANY);
   const ids: string[] = [];
   for (const company of companies) {
     const [run, ...more] = await runsOf(company);
@@ -101,7 +105,7 @@ test('among many, a run that waits to retry starts now, and an unfinished walk i
     await database.db.prisma.list.create({ data: { ...company, resource: 'departments' } });
   }
   dispatched.length = 0;
-  expect(await runs.requestMany({})).toBe(8);
+  expect((await runs.requestMany({})).count).toBe(8);
   expect(dispatched).toHaveLength(8);
 
   const [same, ...none] = await runsOf(waiting!);
@@ -124,7 +128,7 @@ test('a company that somebody else has locked keeps no other waiting, and is ask
   const { runs } = asking();
   await database.db.prisma.$transaction(async (tx) => {
     await tx.connection.update({ where: { environment_companyId: locked }, data: { statusChangedAt: new Date() } });
-    expect(await runs.requestMany({})).toBe(MANY);
+    expect((await runs.requestMany({})).count).toBe(MANY);
     expect(await database.db.prisma.run.count()).toBe(MANY - 1);
     expect(await companiesWaiting()).toEqual([locked]);
   }, PATIENT);
@@ -166,7 +170,9 @@ test('an active run is given back though a later one has ended, as when a person
 test('who asks at once for the same companies is told of all, and adds each run once', async () => {
   await newCompanies(MANY);
   const requesters = [asking(), asking(), asking(), asking()];
-  expect(await Promise.all(requesters.map(({ runs }) => runs.requestMany({})))).toEqual(requesters.map(() => MANY));
+  expect(await Promise.all(requesters.map(({ runs }) => runs.requestMany({})))).toMatchObject(
+    requesters.map(() => ({ count: MANY })),
+  );
   await requesters[0]!.runs.makeRequested({ limit: MANY }); // what each left to another
   expect(await database.db.prisma.run.count()).toBe(MANY);
   expect(await companiesWaiting()).toEqual([]);

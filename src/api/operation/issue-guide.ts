@@ -33,8 +33,8 @@ ${ISSUE_ANCHORS.map(sectionOf).join('\n')}
 
 function sectionOf(anchor: string): string {
   const { title, advice, action } = causeOf(anchor);
-  const { method, path, body } = action('production');
+  const { method, path, body } = action({ id: '{id}', environment: 'production' });
   const call = `${method} ${path}${body ? ` ${JSON.stringify(body)}` : ''}`;
   return `<section id="${anchor}"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(advice)}</p>
-<p>For all companies of an environment: <code>${escapeHtml(call)}</code></p></section>`;
+<p>For the companies of an issue: <code>${escapeHtml(call)}</code></p></section>`;
 }

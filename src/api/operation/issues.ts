@@ -44,7 +44,9 @@ const Issue = z
     action: z
       .object({ method: z.enum(['GET', 'POST']), path: z.string(), body: z.record(z.string(), z.string()).readonly().optional() })
       .readonly()
-      .describe('For all of them: a POST goes about it, a GET lists what a person decides one by one.'),
+      .describe(
+        'For its companies and its list, and no others: a POST acts on them, a GET lists what a person decides one by one.',
+      ),
   })
   .meta({ id: 'Issue', description: 'What a person should see: all companies of an environment with the same trouble.' });
 export type IssueModel = z.output<typeof Issue>;
@@ -123,6 +125,6 @@ function presentIssue(row: IssueRow, publicUrl: URL, findings: Findings): Omit<I
     ...(tokenResponses !== undefined && { token_answers: tokenResponses }),
     docs_url: `${withoutSlash(publicUrl)}${ISSUE_GUIDE_PATH}#${anchor}`,
     sample,
-    action: action(environment),
+    action: action({ id, environment }),
   };
 }

@@ -76,9 +76,18 @@ export class InProcessApi {
   }
 
   /** Streams a long response. A reader that stops early must destroy the stream. Throws as `call` does. */
-  follow(caller: Caller, path: string): Promise<{ status: number; stream: Readable }> {
+  follow(
+    caller: Caller,
+    path: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<{ status: number; stream: Readable }> {
     return this.#asCaller(caller, path, async (authorization) => {
-      const answer = await this.#app.inject({ method: 'GET', url: path, headers: { authorization }, payloadAsStream: true });
+      const answer = await this.#app.inject({
+        method: 'GET',
+        url: path,
+        headers: { ...headers, authorization },
+        payloadAsStream: true,
+      });
       const stream = answer.stream();
       // The reader has stopped: the writer sees it as a closed connection.
       stream.once('close', () => answer.raw.res.destroy());

@@ -2,54 +2,22 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { isMusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
-import { findHold, HOLD_CAUSES, HOLD_STATUSES, type HoldRow, listHolds } from '../../db/tables/holds.js';
-import { approveHold, rejectHold } from '../../mirror/holds.js';
-import { labelKey, labelRecords } from '../../mirror/record-labels.js';
+import { cursorAt, readCursor } from '../../db/statements/cursor.js';
+import { findHold, type HoldRow, listHolds } from '../../db/tables/holds.js';
+import { approveHold, readRowsOfHold, rejectHold } from '../../mirror/holds.js';
 import { audited, keyOf } from '../plumbing/audit.js';
-import { type Caller, mayAct } from '../plumbing/caller.js';
-import { CompanyName, withCompanyNames } from '../plumbing/company-names.js';
-import { CompanyFilters, Count, EnvironmentName, filterOf, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
+import type { Caller } from '../plumbing/caller.js';
+import { CSV } from '../plumbing/csv.js';
+import { CompanyFilters, Count, EnvironmentName, filterOf, IdParams, listQuery, pageOf } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
-
-const HoldStatusName = z.enum(HOLD_STATUSES);
-const HoldCauseName = z.enum(HOLD_CAUSES);
+import { DECIDES, Hold, HoldCauseName, HoldStatusName, presentHolds } from './hold-model.js';
+import { holdRowsCsv, ID_OF_ROW, labelRows, RowOfHold } from './hold-rows.js';
 
 const HoldQuery = listQuery({
   status: HoldStatusName.exactOptional(),
   cause: HoldCauseName.exactOptional(),
   ...CompanyFilters,
 });
-
-export const Hold = z
-  .object({
-    id: z.string(),
-    environment: z.string(),
-    company_id: z.string(),
-    company_name: CompanyName,
-    resource: z.string(),
-    run_id: z.string(),
-    cause: HoldCauseName.describe(
-      'share: too many rows would be deleted at once. grant: no verified walk has received the rows since the company authorized again, perhaps by a person with fewer rights.',
-    ),
-    explanation: z.string().describe('The cause in a sentence.'),
-    grant: z
-      .object({ number: Count, authorized_at: Time.nullable() })
-      .optional()
-      .describe("With cause grant: the company's grant under which the rows are missing."),
-    count: Count.describe('Rows that would be marked deleted.'),
-    living: Count.describe('Living rows when the hold was opened or last renewed.'),
-    sample: z.array(z.string()).describe('Some of the ids.'),
-    samples: z
-      .array(z.object({ id: z.string(), label: z.string().optional() }))
-      .readonly()
-      .describe(
-        'The same ids. While the hold is open, callers who may decide on it also get a label from the living record, for example its name.',
-      ),
-    status: HoldStatusName,
-    opened_at: Time,
-  })
-  .meta({ id: 'Hold', description: 'Deletions that wait for a person.' });
-export type HoldModel = z.output<typeof Hold>;
 
 /** PostgreSQL refuses NUL and lone surrogates, so control characters and surrogates are refused here. Not every reader of the OpenAPI document knows `\p{Cc}`. */
 const ONE_LINE = new RegExp(String.raw`^[^\u0000-\u001f\u007f-\u009f\ud800-\udfff]*$`, 'u');
@@ -84,8 +52,6 @@ const ApprovedHolds = z
   .meta({ id: 'ApprovedHolds', description: 'How many of the open holds were approved.' });
 export type ApprovedHoldsModel = z.output<typeof ApprovedHolds>;
 
-const DECIDES = 'operator';
-
 const { viewer, [DECIDES]: decider } = operationsOf('holds');
 
 export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
@@ -96,6 +62,48 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
       async ({ caller, query }) => {
         const { data, nextCursor } = await listHolds(db, filterOf(query));
         return { data: await presentHolds(db, data, caller), next_cursor: nextCursor ?? null };
+      },
+    );
+
+    api.get(
+      '/holds/:id',
+      viewer('showHold', 'Show a hold', { params: IdParams, response: { 200: Hold }, problems: ['hold_not_found'] }),
+      async ({ caller, params: { id } }) => {
+        const [hold] = await presentHolds(db, [await findHold(db.prisma, id)], caller);
+        return hold!;
+      },
+    );
+
+    api.get(
+      '/holds/:id/rows',
+      viewer('listHoldRows', 'List the rows that approving would mark deleted', {
+        description: `By id. With Accept: ${CSV} the response is all of them as CSV. They can be told only while the hold is open and its walk is the newest of the list; else 409 hold_not_open.`,
+        params: IdParams,
+        querystring: listQuery({}),
+        response: {
+          200: {
+            description: 'The rows of the hold',
+            content: {
+              'application/json': { schema: pageOf(RowOfHold) },
+              [CSV]: { schema: z.string().describe('RFC 4180, with a line of names: id, and label for callers who may decide.') },
+            },
+          },
+        },
+        problems: ['hold_not_found', 'hold_not_open'],
+      }),
+      async ({ caller, params: { id }, query: { limit, cursor }, headers }, reply) => {
+        if (headers.accept?.includes(CSV)) {
+          // The first read comes before the status, so that a hold without rows to tell is refused.
+          const text = await holdRowsCsv(db, id, caller);
+          return reply.type(`${CSV}; charset=utf-8; header=present`).send(text as never) as never;
+        }
+        const after = cursor === undefined ? undefined : readCursor(cursor, ID_OF_ROW);
+        const { hold, ids } = await readRowsOfHold(db, { id, after, limit: limit + 1 });
+        const shown = ids.slice(0, limit);
+        return {
+          data: await labelRows(db, hold, shown, caller),
+          next_cursor: ids.length > limit ? cursorAt(shown.at(-1)!) : null,
+        };
       },
     );
 
@@ -128,7 +136,8 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
         async ({ caller, params: { id }, body }) => {
           const hold = await findHold(db.prisma, id);
           const decide = verb === 'approve' ? approveHold : rejectHold;
-          await audited(db, entryOf(hold, caller, verb, body?.reason), () => decide(db, id));
+          const reason = body?.reason;
+          await audited(db, entryOf(hold, caller, verb, reason), () => decide(db, id, { by: caller.name, reason }));
           const [decided] = await presentHolds(db, [await findHold(db.prisma, id)], caller);
           return decided!;
         },
@@ -139,7 +148,7 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
   /** Approves a hold, unless its list is being walked or another caller has decided on it first. */
   async function isApproved(hold: HoldRow, caller: Caller, reason: string | undefined): Promise<boolean> {
     try {
-      await audited(db, entryOf(hold, caller, 'approve', reason), () => approveHold(db, hold.id));
+      await audited(db, entryOf(hold, caller, 'approve', reason), () => approveHold(db, hold.id, { by: caller.name, reason }));
       return true;
     } catch (error) {
       if (isMusterError(error, 'hold_not_open') || isMusterError(error, 'hold_not_found')) return false;
@@ -155,52 +164,3 @@ const entryOf = (hold: HoldRow, by: Caller, verb: 'approve' | 'reject', reason: 
     company: keyOf(hold),
     details: { hold_id: hold.id, ...(reason !== undefined && { reason }) },
   }) as const;
-
-/** Labels may name people, so only a caller who may decide gets them, and only while the hold is open. */
-async function presentHolds(db: Database, holds: readonly HoldRow[], caller: Caller): Promise<HoldModel[]> {
-  const isLabelled = ({ status }: HoldRow) => status === 'open' && mayAct(caller, DECIDES);
-  const recordOf = (hold: HoldRow, id: string) => ({ ...keyOf(hold), resource: hold.resource, id });
-  const labels = await labelRecords(
-    db,
-    holds.filter(isLabelled).flatMap((hold) => hold.sample.map((id) => recordOf(hold, id))),
-  );
-  // A decided hold may share records with an open one.
-  const labelOf = (hold: HoldRow) => (id: string) => (isLabelled(hold) ? labels.get(labelKey(recordOf(hold, id))) : undefined);
-  return withCompanyNames(
-    db,
-    holds.map((hold) => presentHold(hold, labelOf(hold))),
-  );
-}
-
-function presentHold(hold: HoldRow, labelOf: (id: string) => string | undefined): HoldModel {
-  const { id, environment, companyId, resource, runId, cause, grantNumber, authorizedAt, count, living, sample, status } = hold;
-  const samples = sample.map((recordId) => {
-    const label = labelOf(recordId);
-    return { id: recordId, ...(label !== undefined && { label }) };
-  });
-  return {
-    id,
-    environment,
-    company_id: companyId,
-    resource,
-    run_id: runId,
-    cause,
-    explanation: explain(hold),
-    ...(grantNumber !== null && { grant: { number: grantNumber, authorized_at: authorizedAt?.toISOString() ?? null } }),
-    count,
-    living,
-    sample,
-    samples,
-    status,
-    opened_at: hold.openedAt.toISOString(),
-  };
-}
-
-const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' });
-
-/** Why the rows wait, in a sentence. The token does not always say whether another person authorized. */
-function explain({ cause, authorizedAt, resource, count, living }: HoldRow): string {
-  if (cause === 'share') return `${count} of ${living} rows of ${resource} would be deleted at once.`;
-  const since = authorizedAt ? `on ${DAY.format(authorizedAt)}` : 'since';
-  return `Another person may have authorized ${since}: ${count} of ${living} rows of ${resource} are no longer visible.`;
-}

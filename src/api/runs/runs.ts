@@ -39,14 +39,6 @@ const RunQuery = listQuery({
   until: Moment.exactOptional().describe('Runs with an earlier `created_at`.'),
 });
 
-/** A request without a body asks for a run of every active company. */
-const SyncMany = z
-  .strictObject({
-    status: z.literal('failed').exactOptional().describe('Only companies whose last run failed.'),
-    environment: EnvironmentName.exactOptional(),
-  })
-  .nullish();
-
 const { viewer, operator } = operationsOf('runs');
 
 interface RunRoutesDependencies {
@@ -101,25 +93,6 @@ export function runRoutes({ db, runs, schedule }: RunRoutesDependencies): Fastif
             (run) => run,
           ),
         ),
-    );
-
-    api.post(
-      '/syncs',
-      operator('syncCompanies', 'Sync many companies now', {
-        description:
-          'Every active company, optionally only companies whose last run failed, or of one environment. Some runs are created at once, the others by a worker.',
-        body: SyncMany,
-        response: {
-          202: z.object({ queued: z.int().describe('Companies for which a run was requested.') }),
-        },
-      }),
-      async ({ caller, body }, reply) => {
-        const filter = body ?? {};
-        const { environment } = filter;
-        const entry = { by: caller, action: 'companies.sync', ...(environment && { environment }), details: filter } as const;
-        const queued = await audited(db, entry, () => runs.requestMany(filter));
-        return reply.code(202).send({ queued });
-      },
     );
   };
 }

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
-import { type ApprovedHoldsModel, Hold } from '../../api/runs/holds.js';
+import { Hold } from '../../api/runs/hold-model.js';
+import type { ApprovedHoldsModel } from '../../api/runs/holds.js';
 import type { Environment } from '../../core/company.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';

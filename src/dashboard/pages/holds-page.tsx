@@ -1,12 +1,10 @@
-import type { HoldModel } from '../../api/runs/holds.js';
-import { ActionForm, AsCommands, FormFields, useCommands, useMay } from '../parts/action-form.js';
-import { ACTIONS } from '../parts/actions.js';
-import { Field } from '../parts/fields.js';
+import type { HoldModel } from '../../api/runs/hold-model.js';
+import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
 import type { PageContent } from '../parts/layout.js';
 import { choice, ENVIRONMENT, type ListProps, type ListResponse, listAddress, listPage } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { CompanyLink, Environment, Link, numberText, State, When } from '../parts/shown-values.js';
-import { useAddress } from '../parts/view.js';
+import { CompanyLink, Environment, Link, numberText } from '../parts/shown-values.js';
+import { AboutHold, DecisionForm, Samples, whatToDo } from './hold-page.js';
 
 const PATH = '/holds';
 
@@ -57,15 +55,24 @@ function ApproveGrantsLinks({ holds }: { readonly holds: readonly HoldModel[] })
 
 /** Asks for confirmation, since one button decides on many companies. */
 export async function approveGrantsPage({ ask, params: { environment = '' } }: PageRequest): Promise<PageContent> {
-  const filters = { environment, status: 'open', cause: 'grant', limit: '1' };
-  const { data } = await ask<ListResponse<HoldModel>>(listAddress('/api/holds', filters));
+  const filters = { environment, status: 'open', cause: 'grant', limit: String(NAMED) };
+  const { data, next_cursor } = await ask<ListResponse<HoldModel>>(listAddress('/api/holds', filters));
   return {
     title: 'Approve all of cause grant',
-    body: <ApproveGrantsView environment={environment} isEmpty={data.length === 0} />,
+    body: <ApproveGrantsView environment={environment} holds={data} hasMore={next_cursor !== null} />,
   };
 }
 
-function ApproveGrantsView({ environment, isEmpty }: { readonly environment: string; readonly isEmpty: boolean }) {
+/** Holds that the question names. */
+const NAMED = 20;
+
+interface ApproveGrantsViewProps {
+  readonly environment: string;
+  readonly holds: readonly HoldModel[];
+  readonly hasMore: boolean;
+}
+
+function ApproveGrantsView({ environment, holds, hasMore }: ApproveGrantsViewProps) {
   const fields = { environment };
   const commands = useCommands(['holds.approve_grants'], fields);
   return (
@@ -78,8 +85,23 @@ function ApproveGrantsView({ environment, isEmpty }: { readonly environment: str
       <p class="under">
         <Environment name={environment} />
       </p>
+      <ul class="ids">
+        {holds.map(({ id, company_id, company_name, resource, count }) => (
+          <li key={id}>
+            <CompanyLink environment={environment} companyId={company_id} name={company_name} />{' '}
+            <Link to={`${PATH}/${id}`}>
+              {numberText(count)} rows of {resource}
+            </Link>
+          </li>
+        ))}
+        {hasMore && <li>and more, 200 holds at a time</li>}
+      </ul>
       <div class="actions">
-        {isEmpty ? 'No hold of this cause is open.' : <ActionForm name="holds.approve_grants" fields={fields} back={PATH} />}
+        {holds.length === 0 ? (
+          'No hold of this cause is open.'
+        ) : (
+          <ActionForm name="holds.approve_grants" fields={fields} back={PATH} />
+        )}
         <Link to={PATH}>Decide one by one</Link>
       </div>
       <AsCommands commands={commands} />
@@ -87,56 +109,8 @@ function ApproveGrantsView({ environment, isEmpty }: { readonly environment: str
   );
 }
 
-interface SamplesProps extends Pick<HoldModel, 'samples' | 'count'> {
-  /** A person who has to decide sees the records at once. */
-  readonly isOpen: boolean;
-}
-
-/** The records that would be deleted, with their labels. */
-function Samples({ samples, count, isOpen }: SamplesProps) {
-  return (
-    <details open={isOpen}>
-      <summary>{samples.length < count ? `${numberText(samples.length)} of them` : 'All of them'}</summary>
-      <ul class="ids">
-        {samples.map(({ id, label }) => (
-          <li key={id}>
-            {label && <b>{label}</b>} <code>{id}</code>
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
-}
-
-const DECISIONS = ['hold.reject', 'hold.approve'] as const;
-
-/** Enter presses the first button, so that is the one that deletes nothing. */
-function Decision({ id, describedBy }: { readonly id: string; readonly describedBy: string }) {
-  const address = useAddress();
-  const may = useMay();
-  if (!DECISIONS.every(may)) return null;
-  return (
-    <form class="decision" method="post" action={address(`/act/${DECISIONS[0]}`)}>
-      <FormFields fields={{ id, back: PATH }} />
-      <Field label="Why, for the audit">
-        <input type="text" name="reason" maxLength={500} />
-      </Field>
-      {DECISIONS.map((name) => (
-        <button
-          key={name}
-          class={name === 'hold.approve' ? 'danger' : undefined}
-          formAction={address(`/act/${name}`)}
-          aria-describedby={describedBy}
-        >
-          {ACTIONS[name].label}
-        </button>
-      ))}
-    </form>
-  );
-}
-
 function HoldCard({ hold }: { readonly hold: HoldModel }) {
-  const { id, environment, company_id, company_name, resource, cause, count, samples, status } = hold;
+  const { id, resource, count, samples, status } = hold;
   const heading = `hold-${id}`;
   const commands = useCommands(['hold.approve', 'hold.reject'], { id });
   return (
@@ -144,28 +118,20 @@ function HoldCard({ hold }: { readonly hold: HoldModel }) {
       <h2 id={heading}>
         {numberText(count)} of {numberText(hold.living)} rows of {resource} would be deleted
       </h2>
-      <p class="under">
-        <State of={status} />
-        <Environment name={environment} />
-        <CompanyLink environment={environment} companyId={company_id} name={company_name} />
-        <span>
-          since <When at={hold.opened_at} />
-        </span>
-        <Link to={`/runs/${hold.run_id}`}>The run that found it</Link>
-      </p>
-      {cause === 'grant' && <p>{hold.explanation}</p>}
+      <AboutHold hold={hold} />
       {samples.length > 0 && <Samples samples={samples} isOpen={status === 'open'} count={count} />}
       {status === 'open' && (
         <>
-          <p class="hint">
-            {cause === 'grant'
-              ? 'Approve if the records no longer exist: they are marked deleted. Reject if only the person who authorized cannot see them: they stay, and Muster asks again only after another authorization.'
-              : 'Approve if the records no longer exist: they are marked deleted. Reject if the service was wrong: they stay, and the next walk checks again.'}
-          </p>
-          <Decision id={id} describedBy={heading} />
-          <AsCommands commands={commands} />
+          <p class="hint">{whatToDo(hold)}</p>
+          <DecisionForm id={id} describedBy={heading} back={PATH} />
         </>
       )}
+      <p>
+        <Link to={`${PATH}/${id}`} describedBy={heading}>
+          {status === 'open' ? 'All rows' : 'More about it'}
+        </Link>
+      </p>
+      {status === 'open' && <AsCommands commands={commands} />}
     </section>
   );
 }

@@ -1,12 +1,17 @@
+import { AsCommands, type Command, FormFields } from '../parts/action-form.js';
 import type { PageContent } from '../parts/layout.js';
-import { CompanyLink, Link, numberText } from '../parts/shown-values.js';
+import { CompanyLink, companyCount, Link, numberText } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
 import type { ShownProblem } from './problem-page.js';
 
-/** A company for which the action was refused, and why. */
-export interface Refused {
+interface ShownCompany {
   readonly environment: string;
   readonly companyId: string;
   readonly name: string | undefined;
+}
+
+/** A company for which the action was refused, and why. */
+export interface Refused extends ShownCompany {
   readonly problem: ShownProblem;
 }
 
@@ -46,6 +51,52 @@ function SelectionResult({ title, count, problems, back }: Selection) {
       <p>
         <Link to={back}>Back to the companies</Link>
       </p>
+    </div>
+  );
+}
+
+interface Question {
+  readonly title: string;
+  /** The name of the action. */
+  readonly name: string;
+  /** The values of the ticked boxes. */
+  readonly chosen: readonly string[];
+  readonly first: readonly ShownCompany[];
+  readonly back: string;
+  readonly command: Command;
+}
+
+/** Asks before an action reaches many ticked companies. */
+export function askSelectionPage(question: Question): PageContent {
+  return { title: question.title, body: <AskSelection {...question} /> };
+}
+
+function AskSelection({ title, name, chosen, first, back, command }: Question) {
+  const address = useAddress();
+  return (
+    <div class="card narrow">
+      <h1>
+        {title}: {companyCount(chosen.length)}?
+      </h1>
+      <ul class="ids">
+        {first.map((company) => (
+          <li key={`${company.environment}/${company.companyId}`}>
+            <CompanyLink {...company} />
+          </li>
+        ))}
+        {chosen.length > first.length && <li>and {numberText(chosen.length - first.length)} more</li>}
+      </ul>
+      <form class="actions" method="post" action={address('/act/selection')}>
+        <FormFields fields={{ back, action: name, confirmed: 'yes' }} />
+        {chosen.map((company) => (
+          <input key={company} type="hidden" name="company" value={company} />
+        ))}
+        <button class="main">
+          {title}: {companyCount(chosen.length)}
+        </button>
+        <Link to={back}>Do nothing</Link>
+      </form>
+      <AsCommands commands={[command]} />
     </div>
   );
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { mayAct } from '../../api/plumbing/caller.js';
 import type { ApiCall } from '../../api/plumbing/in-process-api.js';
-import { ACTIONS, type Action, type ActionName, roleFor } from './actions.js';
+import { ACTIONS, type Action, type ActionName, labelOf, roleFor } from './actions.js';
 import { useAddress, useView } from './view.js';
 
 interface ActionFormProps {
@@ -27,7 +27,7 @@ export function ActionForm({ name, fields, back, describedBy, label, children }:
       <FormFields fields={{ ...fields, back: back ?? here.split('?')[0]! }} />
       {children}
       <button class={action.tone} aria-describedby={describedBy}>
-        {label ?? action.label}
+        {label ?? labelOf(action, fields)}
       </button>
     </form>
   );
@@ -84,7 +84,10 @@ export function AsCommands({ commands }: { readonly commands: readonly Command[]
 
 export function useCommands(names: readonly ActionName[], fields: Readonly<Record<string, string>>): Command[] {
   const may = useMay();
-  return names.filter(may).map((name) => ({ label: ACTIONS[name].label, call: ACTIONS[name].call(fields) }));
+  return names.filter(may).map((name) => {
+    const action: Action = ACTIONS[name];
+    return { label: labelOf(action, fields), call: action.call(fields) };
+  });
 }
 
 function curlOf(publicUrl: string, { method, path, body }: ApiCall): string {

@@ -1,15 +1,18 @@
 import type { ApiCall } from '../../api/plumbing/in-process-api.js';
 import type { Role } from '../../db/tables/named-tokens.js';
+import { numberText } from './shown-values.js';
 
 type Fields = Readonly<Record<string, string>>;
 
 /** An action that a person can do on a page, and its call of the API. */
 export interface Action {
-  /** The accessible name of its button. */
-  readonly label: string;
+  /** The accessible name of its button. It says how many companies the button reaches, where the fields tell. */
+  readonly label: string | ((fields: Fields) => string);
   /** The role that may do it: an operator, if unset. Other people do not see the button. */
   readonly role?: Role;
   readonly call: (fields: Fields) => ApiCall;
+  /** The page that asks first, and its part of the API, where the action reaches more than MOST_UNASKED companies. */
+  readonly askedAt?: (fields: Fields) => { readonly page: string; readonly preview: ApiCall['path'] };
   /** The message after the action. */
   readonly done: string;
   readonly tone?: 'main' | 'danger';
@@ -18,6 +21,19 @@ export interface Action {
 const part = (text: string | undefined) => encodeURIComponent(text ?? '');
 export const ofCompany = ({ environment, company_id }: Fields) => `/api/companies/${part(environment)}/${part(company_id)}`;
 const post = (path: string, body?: unknown): ApiCall => ({ method: 'POST', path, ...(body !== undefined && { body }) });
+
+/** An action that reaches more companies than this asks first: a person who reads names of companies sees these at a glance. */
+export const MOST_UNASKED = 20;
+
+function askAt(filter: Readonly<Record<string, string | undefined>>) {
+  const query = new URLSearchParams(Object.entries(filter).flatMap(([name, value]) => (value ? [[name, value]] : []))).toString();
+  return { page: `/syncs?${query}`, preview: `/api/syncs?${query}` } as const;
+}
+
+function syncTheseText(count: string | undefined): string {
+  if (count === '1') return 'Sync this company';
+  return count === undefined ? 'Sync these' : `Sync these ${numberText(Number(count))}`;
+}
 
 /** Actions by their names in the addresses of forms. */
 export const ACTIONS = {
@@ -89,15 +105,19 @@ export const ACTIONS = {
     call: ({ environment }) => post('/api/held-tokens/release', { ...(environment && { environment }) }),
     done: 'Muster refreshes tokens again: one at a time, until ten in a row were granted.',
   },
-  'companies.failed': {
-    label: 'Sync what failed',
-    call: ({ environment }) => post('/api/syncs', { status: 'failed', ...(environment && { environment }) }),
-    done: 'A sync was requested for every company whose last run failed.',
+  'issue.sync': {
+    label: ({ count }) => syncTheseText(count),
+    tone: 'main',
+    call: ({ issue_id }) => post('/api/syncs', { issue_id }),
+    askedAt: ({ issue_id }) => askAt({ issue_id }),
+    done: 'A sync was requested for the companies of this issue, of its list. Issues end with the next walks.',
   },
   'companies.sync': {
-    label: 'Sync all',
-    call: ({ environment }) => post('/api/syncs', { ...(environment && { environment }) }),
-    done: 'A sync was requested for every active company.',
+    label: ({ count }) => syncTheseText(count),
+    tone: 'main',
+    call: ({ status, environment }) => post('/api/syncs', { ...(status && { status }), ...(environment && { environment }) }),
+    askedAt: ({ status, environment }) => askAt({ status, environment }),
+    done: 'A sync was requested for these companies. Their runs are at the top of the runs.',
   },
   'run.cancel': {
     label: 'Cancel',
@@ -164,6 +184,11 @@ export type ActionName = keyof typeof ACTIONS;
 export function roleFor(name: ActionName): Role {
   const { role = 'operator' }: Action = ACTIONS[name];
   return role;
+}
+
+/** The accessible name of the action's button. */
+export function labelOf({ label }: Action, fields: Fields): string {
+  return typeof label === 'string' ? label : label(fields);
 }
 
 export function findAction(name: string): Action | undefined {

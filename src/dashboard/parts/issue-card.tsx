@@ -46,7 +46,7 @@ function buttonOf({ action }: Pick<IssueModel, 'action'>): ActionName | undefine
   if (action.path === '/api/connect-links/reauthorization') return 'connect_links.create';
   if (action.path === '/api/held-tokens/release') return 'held_tokens.release';
   if (action.path === '/api/notifications/redeliver') return 'notifications.redeliver';
-  if (action.path === '/api/syncs') return action.body?.status === 'failed' ? 'companies.failed' : 'companies.sync';
+  if (action.path === '/api/syncs') return 'issue.sync';
   return undefined;
 }
 
@@ -69,7 +69,8 @@ const PAGES_OF_LISTS: Readonly<Record<string, readonly [path: string, name: stri
 /** Shows the remedy for all companies: a button, the page on which a person decides, and the same as commands. */
 function Remedy({ issue, describedBy }: { readonly issue: IssueModel; readonly describedBy: string }) {
   const button = buttonOf(issue);
-  const fields = { environment: issue.environment };
+  const fields =
+    button === 'issue.sync' ? { issue_id: issue.id, count: String(issue.companies) } : { environment: issue.environment };
   const list = listOf(issue);
   const [path = '', query = ''] = list?.split('?') ?? [];
   const [page, name] = PAGES_OF_LISTS[path] ?? [];

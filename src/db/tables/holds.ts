@@ -38,8 +38,18 @@ export async function findHold({ hold }: Pick<Transaction, 'hold'>, id: string):
 /** Locks an undecided hold. Throws `hold_not_found`, `hold_not_open`. */
 export async function lockOpenHold(tx: Transaction, id: string): Promise<void> {
   await tx.$queryRaw`SELECT 1 FROM muster.holds WHERE id = ${id}::uuid FOR UPDATE`;
-  const { status } = await findHold(tx, id);
+  requireOpenHold(await findHold(tx, id));
+}
+
+/** Throws `hold_not_open`. */
+export function requireOpenHold({ id, status }: Pick<HoldRow, 'id' | 'status'>): void {
   if (status !== 'open') throw new MusterError('hold_not_open', `The hold ${id} is ${status} already.`);
+}
+
+/** The person who decides on a hold, and why. */
+export interface Decision {
+  readonly by?: string;
+  readonly reason?: string | undefined;
 }
 
 /** Closes one hold, or the open holds of a list, of every cause or of one. Returns whether any was open. */
@@ -47,8 +57,13 @@ export async function closeHolds(
   tx: Transaction,
   which: { readonly id: string } | (ListKey & { readonly cause?: HoldCause }),
   status: Exclude<HoldStatus, 'open'>,
+  { by, reason }: Decision = {},
 ): Promise<boolean> {
-  const { count } = await tx.hold.updateMany({ where: { ...which, status: 'open' }, data: { status, closedAt: new Date() } });
+  const decision = { decidedBy: by ?? null, decisionReason: reason ?? null };
+  const { count } = await tx.hold.updateMany({
+    where: { ...which, status: 'open' },
+    data: { status, closedAt: new Date(), ...decision },
+  });
   return count > 0;
 }
 
@@ -126,7 +141,8 @@ export async function listHolds(
   const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
   const rows = await db.prisma.$queryRaw<HoldRow[]>`
     SELECT h.id, h.seq, h.environment, h.company_id AS "companyId", h.resource, h.run_id AS "runId", h.walk_id AS "walkId", h.count, h.living, h.sample,
-      h.status, h.cause, h.grant_number AS "grantNumber", h.authorized_at AS "authorizedAt", h.opened_at AS "openedAt", h.closed_at AS "closedAt"
+      h.status, h.cause, h.grant_number AS "grantNumber", h.authorized_at AS "authorizedAt", h.opened_at AS "openedAt", h.closed_at AS "closedAt",
+      h.decided_by AS "decidedBy", h.decision_reason AS "decisionReason"
     FROM (${newest}) h ORDER BY h.seq DESC`;
   return pageBySeq(rows, limit);
 }

@@ -101,7 +101,7 @@ export function reconcileIssues(db: Database, lock: Pick<SweepLock, 'take'>, sea
 }
 
 /** The lists of active companies, with the error code of those whose newest walk that ended has failed. */
-function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
+export function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
     SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, l.unavailable_since, ended.code,
       ${lacksFirstProof(staleAfterHours)} OR ${REJECTS_ALL} AS never_worked
@@ -116,7 +116,7 @@ function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
 }
 
 /** Finds a row for each company and cause: cause, environment, resource, company_id. Reads the CTEs `list` and `short`. */
-function foundBy({ staleAfterHours, exported, resources, environments, isWorker, hasWebhook }: IssueSearch): Prisma.Sql {
+export function foundBy({ staleAfterHours, exported, resources, environments, isWorker, hasWebhook }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
     SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
     UNION ALL SELECT 'list_late', environment, resource, company_id FROM list l WHERE ${isOlderThan(staleAfterHours)}

@@ -34,7 +34,7 @@ test('an issue is shown with what to do, and the call that does it for all', asy
     docs_url: 'https://muster.example/docs/issues#service_error',
     sample: row.sample,
     samples: [{ company_id: row.sample[0] }],
-    action: { method: 'POST', path: '/api/syncs', body: { status: 'failed', environment: 'test' } },
+    action: { method: 'POST', path: '/api/syncs', body: { issue_id: row.id } },
   };
   expect((await admin.call('GET', '/api/issues')).json).toEqual({ data: [expected], next_cursor: null });
   expect((await admin.call('GET', `/api/issues/${row.id}`)).json).toEqual(expected);

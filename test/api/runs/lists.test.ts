@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Change } from '../../../src/api/feed/changes.js';
-import { Hold } from '../../../src/api/runs/holds.js';
+import { Hold } from '../../../src/api/runs/hold-model.js';
 import { Run } from '../../../src/api/runs/run-model.js';
 import type { CompanyKey } from '../../../src/core/company.js';
 import { feedSpan } from '../../../src/db/tables/change-batches.js';

@@ -8,6 +8,7 @@ import { PageClient } from '../page-client.js';
 
 const HOSTILE = `<script>alert(1)</script>"'><img src=x onerror=alert(2)> & Sønner`;
 const RUN = randomUUID();
+const HOLD = randomUUID();
 let admin: AdminFixture;
 let company: CompanyKey;
 let page: PageClient;
@@ -45,6 +46,7 @@ beforeAll(async () => {
   await admin.db.prisma.list.create({ data: { ...company, resource: 'employees', unavailableSince: new Date() } });
   await admin.db.prisma.hold.create({
     data: {
+      id: HOLD,
       environment,
       companyId,
       resource: 'employees',
@@ -77,7 +79,9 @@ const paths = () => [
   `/runs/${RUN}`,
   '/holds',
   '/holds?status=',
+  `/holds/${HOLD}`,
   '/holds/approve-grants/test',
+  '/syncs?status=failed',
   '/certificates',
   '/notifications',
   '/audit',
