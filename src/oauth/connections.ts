@@ -4,9 +4,9 @@ import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/connection/database.js';
 import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
-import type { Page } from '../db/statements/cursor.js';
+import type { Page, PageQuery } from '../db/statements/cursor.js';
 import type { Actor } from '../db/tables/audit.js';
-import { type ConnectionFilter, listConnections } from '../db/tables/connection-list.js';
+import { type ConnectionFilter, countConnections, listConnections } from '../db/tables/connection-list.js';
 import {
   type ConnectionRow,
   changeAuthorization,
@@ -34,9 +34,14 @@ export class Connections {
     return withDatabaseErrors(findConnection(this.#db, company));
   }
 
-  /** Sorted by environment and company_id, or with the worst first. Throws `invalid_request` for an invalid cursor. */
+  /** By environment and company_id unless `sort` says otherwise. Throws `invalid_request` for an invalid cursor. */
   list(filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
     return withDatabaseErrors(listConnections(this.#db, filter));
+  }
+
+  /** How many companies match. */
+  count(filter: Omit<ConnectionFilter, keyof PageQuery>): Promise<number> {
+    return withDatabaseErrors(countConnections(this.#db, filter));
   }
 
   /** Syncs stop, tokens are kept alive. Throws `company_not_found`. */

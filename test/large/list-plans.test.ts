@@ -262,11 +262,11 @@ test.each([{ search: '00000000-0000-4000-8000-00000001' }, { search: 'nobody' }]
   },
 );
 
-test.each(combinations({ cursor: cursorOf(`3|production|${ID}`), status: 'active' as const }))(
+test.each(combinations({ cursor: cursorOf(`production|${ID}|3`), status: 'active' as const }))(
   'the worst are found by reading companies and lists once, and of walks those that proved nothing: %j',
   async (filter) => {
-    const worst = { resources: ['employees', 'departments'], staleAfterHours: 26 };
-    const read = (db: Database) => listConnections(db, { ...filter, worst, limit: LIMIT });
+    const sort = { by: 'worst', resources: ['employees', 'departments'], staleAfterHours: 26 } as const;
+    const read = (db: Database) => listConnections(db, { ...filter, sort, limit: LIMIT });
     expect(await rowsRead('muster.connections', read)).toBeLessThanOrEqual(COMPANIES + MOST_ROWS);
     expect(await rowsRead('muster.lists', read)).toBeLessThanOrEqual(2 * COMPANIES + MOST_ROWS);
     expect(await rowsRead('muster.walks', read)).toBeLessThan((2 * 30_000) / 6);

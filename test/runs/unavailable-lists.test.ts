@@ -63,7 +63,7 @@ test('it counts as unavailable alone: not as late or never proved, and its compa
     { company_id: expect.any(String), is_late: false, there: true },
     { company_id: late.companyId, is_late: true, there: true },
   ]);
-  const worst = await listConnections(db, { limit: 9, worst: { resources, staleAfterHours: 26 } });
+  const worst = await listConnections(db, { limit: 9, sort: { by: 'worst', resources, staleAfterHours: 26 } });
   expect(worst.data.map(({ companyId }) => companyId)).toEqual([late.companyId, lacking.companyId]);
 });
 

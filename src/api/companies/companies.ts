@@ -6,13 +6,23 @@ import { isMusterError, MusterError } from '../../core/errors.js';
 import { Secret } from '../../core/secret.js';
 import type { Database } from '../../db/connection/database.js';
 import { explainDatabaseError } from '../../db/connection/sql-state.js';
+import { CONNECTION_ORDERS } from '../../db/tables/connection-list.js';
 import type { ConnectLinks } from '../../oauth/connect-links.js';
 import type { Connections } from '../../oauth/connections.js';
 import type { Onboarding } from '../../oauth/onboarding.js';
 import { registerSecret } from '../../observability/secret-registry.js';
 import type { Runs } from '../../runs/runs.js';
 import { audited, auditedRefusal, recordDone } from '../plumbing/audit.js';
-import { CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceName, SearchText } from '../plumbing/models.js';
+import {
+  CompanyId,
+  CompanyParams,
+  countedPageOf,
+  EnvironmentName,
+  listQuery,
+  presentPage,
+  ResourceName,
+  SearchText,
+} from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from '../runs/run-model.js';
 import { requestFirstSync } from '../runs/runs.js';
@@ -32,7 +42,9 @@ export interface CompanyRoutesDependencies {
 const CompanyQuery = listQuery({
   status: CompanyStatusName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
-  q: SearchText.exactOptional().describe('Part of the name, or the beginning of the company_id, in any letter case.'),
+  q: SearchText.exactOptional().describe(
+    'Part of the name, in any letter case and with or without diacritics, or the beginning of the company_id.',
+  ),
   resource: ResourceName.exactOptional().describe(
     'With `state` or `proof`: companies whose list is in that state. Alone: companies for which the list was requested at least once.',
   ),
@@ -40,7 +52,13 @@ const CompanyQuery = listQuery({
   proof: ListProofName.exactOptional().describe(
     'The proof of that list, as `lists` of GET /api/overview counts it, whatever its newest walk did.',
   ),
-  sort: z.literal('worst').exactOptional(),
+  sort: z
+    .enum(CONNECTION_ORDERS)
+    .exactOptional()
+    .describe(
+      '`worst`: companies that must authorize again first, then companies with a list whose newest walk failed, that is late or was never proved, or whose newest walk proved nothing; paused companies come last. `proved`: by the oldest proof of its lists. Unset: by environment and company_id.',
+    ),
+  order: z.enum(['asc', 'desc']).exactOptional().describe('`asc` unless given.'),
 });
 
 const Onboard = z.strictObject({
@@ -123,19 +141,19 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     api.get(
       '/companies',
       viewer('listCompanies', 'List the companies', {
-        description:
-          'By environment and company_id. `sort=worst` lists companies that must authorize again first, then companies with a list whose newest walk failed, that is late or was never proved, or whose newest walk proved nothing; paused companies come last.',
         querystring: CompanyQuery,
-        response: { 200: pageOf(Company) },
+        response: { 200: countedPageOf(Company) },
       }),
-      async ({ query: { q, sort, resource: wanted, state, proof, ...query } }) => {
+      async ({ query: { q, sort, order, resource: wanted, state, proof, limit, cursor, ...query } }) => {
         const resources = catalogue.endpoints.map(({ resource }) => resource);
         const named = resources.filter((resource) => wanted === undefined || resource === wanted);
         const isFiltered = [wanted, state, proof].some((value) => value !== undefined);
         const list = isFiltered ? { resources: named, state, proof, staleAfterHours } : undefined;
-        const worst = sort === 'worst' && { worst: { resources, staleAfterHours } };
-        const { data, nextCursor } = await connections.list({ ...query, search: q, list, ...worst });
-        return { data: await presentCompanies(deps, data), next_cursor: nextCursor ?? null };
+        const filter = { ...query, search: q, list };
+        const ordered = { sort: sort && { by: sort, resources, staleAfterHours }, isDescending: order === 'desc' };
+        const page = await connections.list({ ...filter, ...ordered, limit, cursor });
+        const total = await connections.count(filter);
+        return { ...presentPage(page, (row) => row), data: await presentCompanies(deps, page.data), total };
       },
     );
 

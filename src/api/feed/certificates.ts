@@ -4,13 +4,13 @@ import { publicKey, readCertificate } from '../../certificates/certificate.js';
 import { Statement } from '../../certificates/statement.js';
 import type { Database } from '../../db/connection/database.js';
 import { type CertificateRow, listCertificates, listSigningKeys } from '../../db/tables/certificates.js';
-import { CompanyName, namedPage } from '../plumbing/company-names.js';
-import { CompanyFilters, filterOf, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { CompanyName, companyFilterOf, namedPage } from '../plumbing/company-names.js';
+import { CompanySearchFilters, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
 import { answers, operationsOf } from '../plumbing/operations.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
 const CertificateQuery = listQuery({
-  ...CompanyFilters,
+  ...CompanySearchFilters,
   resource: ResourceName.exactOptional(),
 });
 
@@ -48,7 +48,8 @@ export function certificateRoutes({ db }: { readonly db: Database }): FastifyPlu
         querystring: CertificateQuery,
         response: { 200: pageOf(Certificate) },
       }),
-      async ({ query }) => namedPage(db, presentPage(await listCertificates(db, filterOf(query)), presentCertificate)),
+      async ({ query }) =>
+        namedPage(db, presentPage(await listCertificates(db, await companyFilterOf(db, query)), presentCertificate)),
     );
   };
 }

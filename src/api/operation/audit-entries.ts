@@ -2,9 +2,9 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { listAuditEntries } from '../../db/tables/audit.js';
-import { namedPage } from '../plumbing/company-names.js';
+import { companyFilterOf, namedPage } from '../plumbing/company-names.js';
 import { CSV } from '../plumbing/csv.js';
-import { CompanyFilters, filterOf, listQuery, pageOf, presentPage } from '../plumbing/models.js';
+import { CompanySearchFilters, listQuery, pageOf, presentPage } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { auditCsv } from './audit-csv.js';
 import { AuditEntry, presentEntry } from './audit-model.js';
@@ -21,7 +21,7 @@ const NEXT_CURSOR = 'X-Next-Cursor';
 const AuditQuery = listQuery({
   actor: Name.exactOptional(),
   action: Name.exactOptional(),
-  ...CompanyFilters,
+  ...CompanySearchFilters,
 });
 
 const { viewer } = operationsOf('audit');
@@ -47,7 +47,7 @@ export function auditRoutes({ db }: { readonly db: Database }): FastifyPluginAsy
         },
       }),
       async ({ query, headers }, reply) => {
-        const page = await namedPage(db, presentPage(await listAuditEntries(db, filterOf(query)), presentEntry));
+        const page = await namedPage(db, presentPage(await listAuditEntries(db, await companyFilterOf(db, query)), presentEntry));
         if (!headers.accept?.includes(CSV)) return page;
         if (page.next_cursor !== null) reply.header(NEXT_CURSOR, page.next_cursor);
         const csv = auditCsv(page.data);

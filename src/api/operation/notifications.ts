@@ -12,12 +12,11 @@ import {
   resetUndelivered,
 } from '../../db/tables/notifications.js';
 import { audited } from '../plumbing/audit.js';
-import { CompanyName, namedPage } from '../plumbing/company-names.js';
+import { CompanyName, companyFilterOf, namedPage } from '../plumbing/company-names.js';
 import {
-  CompanyFilters,
+  CompanySearchFilters,
   Count,
   EnvironmentName,
-  filterOf,
   IdParams,
   listQuery,
   pageOf,
@@ -33,7 +32,7 @@ export const NotificationStatusName = z.enum(NOTIFICATION_STATUSES);
 const NotificationQuery = listQuery({
   status: NotificationStatusName.exactOptional(),
   type: EventTypeName.exactOptional(),
-  ...CompanyFilters,
+  ...CompanySearchFilters,
 });
 
 const Notification = z
@@ -91,7 +90,8 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
         querystring: NotificationQuery,
         response: { 200: pageOf(Notification) },
       }),
-      async ({ query }) => namedPage(db, presentPage(await listNotifications(db, filterOf(query)), presentNotification)),
+      async ({ query }) =>
+        namedPage(db, presentPage(await listNotifications(db, await companyFilterOf(db, query)), presentNotification)),
     );
 
     api.post(

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { type Environment, keyText } from '../../core/company.js';
 import type { Database } from '../../db/connection/database.js';
 import { findCompanyNames } from '../../db/tables/companies.js';
+import { findCompaniesLike } from '../../db/tables/connection-list.js';
+import type { PresentedPage } from './models.js';
 
 /** The company's name, for people. */
 export const CompanyName = z
@@ -35,7 +37,23 @@ export async function withCompanyNames<T extends OfCompany>(
 
 export async function namedPage<T extends OfCompany>(
   db: Database,
-  page: { readonly data: readonly T[]; readonly next_cursor: string | null },
-): Promise<{ data: (T & { company_name?: string })[]; next_cursor: string | null }> {
+  page: PresentedPage<T>,
+): Promise<PresentedPage<T & { company_name?: string }>> {
   return { ...page, data: await withCompanyNames(db, page.data) };
+}
+
+interface CompanyQuery {
+  readonly environment?: Environment;
+  readonly company_id?: string;
+  readonly company?: string;
+}
+
+/** The filter of a list as the database takes it, with the companies that `company` finds. */
+export async function companyFilterOf<T extends CompanyQuery>(db: Database, query: T) {
+  const { company, company_id: companyId, ...filter } = query;
+  const { environment } = query;
+  const found = company !== undefined && {
+    companies: await findCompaniesLike(db, { search: company, ...(environment && { environment }) }),
+  };
+  return { ...filter, ...(companyId !== undefined && { companyId }), ...found };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type CompanyKey, ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
 import { isDay } from '../../core/days.js';
+import type { Page } from '../../db/statements/cursor.js';
 
 // Models that several routes share: scalars, parameters of paths and queries, and pages. A model is the only definition of an input or a response:
 // inputs are checked against it, responses are typed and described by it, and presenters map rows to it.
@@ -30,8 +31,6 @@ export const Failure = z.object({ code: z.string(), message: z.string() }).reado
 export const CompanyParams = z
   .object({ environment: EnvironmentName, company_id: CompanyId })
   .transform(({ environment, company_id }): CompanyKey => ({ environment, companyId: company_id }));
-/** The filters of lists that are of companies; `filterOf` gives their values. */
-export const CompanyFilters = { environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() };
 export const IdParams = z.object({ id: z.uuid('must be a GUID').transform((id) => id.toLowerCase()) });
 
 /** A moment as a person or a program may write it; PostgreSQL takes no year of more digits. */
@@ -52,6 +51,15 @@ export const SearchText = z
   .string()
   .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must be 1 to 100 characters')
   .transform((text) => text.trim());
+
+/** The companies of a list, by name; `companiesOf` finds them. */
+export const CompanySearch = SearchText.exactOptional().describe(
+  'Only of companies whose name has this part, in any letter case and with or without diacritics, or whose company_id begins with it.',
+);
+/** The filters of lists that are of companies; `filterOf` gives their values. */
+export const CompanyFilters = { environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() };
+/** The same with a search by name; `companyFilterOf` gives their values. */
+export const CompanySearchFilters = { ...CompanyFilters, company: CompanySearch };
 
 /** The model of a query. A parameter without a value counts as absent: addresses are built by filling in a template. */
 export function queryOf<T extends z.ZodRawShape>(shape: T) {
@@ -75,7 +83,7 @@ export function limit(standard: number, most: number) {
 
 /** The query of a list that is given page by page. */
 export function listQuery<T extends z.ZodRawShape>(filters: T) {
-  const cursor = z.string().exactOptional().describe('next_cursor of the previous answer.');
+  const cursor = z.string().exactOptional().describe('next_cursor or previous_cursor of another answer of the list.');
   return queryOf({ ...filters, limit: limit(100, 500), cursor });
 }
 
@@ -86,14 +94,33 @@ export function filterOf<T extends { readonly company_id?: string }>({ company_i
 
 /** A page of a list; a `next_cursor` of null marks the last one. */
 export function pageOf<T extends z.ZodType>(item: T) {
-  return z.object({ data: z.array(item), next_cursor: z.string().nullable() });
+  return z.object({
+    data: z.array(item),
+    next_cursor: z.string().nullable(),
+    previous_cursor: z.string().exactOptional().describe('Absent on the first page, and where the list is only read forward.'),
+  });
+}
+
+/** A page of a list whose items are counted. */
+export function countedPageOf<T extends z.ZodType>(item: T) {
+  return pageOf(item).extend({ total: Count.describe('How many items match, on all pages.') });
+}
+
+export interface PresentedPage<Model> {
+  data: Model[];
+  next_cursor: string | null;
+  previous_cursor?: string;
 }
 
 export function presentPage<Row, Model>(
-  { data, nextCursor }: { readonly data: readonly Row[]; readonly nextCursor?: string },
+  { data, nextCursor, previousCursor }: Page<Row>,
   present: (row: Row) => Model,
-): { data: Model[]; next_cursor: string | null } {
-  return { data: data.map(present), next_cursor: nextCursor ?? null };
+): PresentedPage<Model> {
+  return {
+    data: data.map(present),
+    next_cursor: nextCursor ?? null,
+    ...(previousCursor !== undefined && { previous_cursor: previousCursor }),
+  };
 }
 
 export function presentTime(time: Date | null | undefined): string | null {

@@ -7,8 +7,9 @@ import { findHold, type HoldRow, listHolds } from '../../db/tables/holds.js';
 import { approveHold, readRowsOfHold, rejectHold } from '../../mirror/holds.js';
 import { audited, keyOf } from '../plumbing/audit.js';
 import type { Caller } from '../plumbing/caller.js';
+import { companyFilterOf } from '../plumbing/company-names.js';
 import { CSV } from '../plumbing/csv.js';
-import { CompanyFilters, Count, EnvironmentName, filterOf, IdParams, listQuery, pageOf } from '../plumbing/models.js';
+import { CompanySearchFilters, Count, EnvironmentName, IdParams, listQuery, pageOf, presentPage } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { DECIDES, Hold, HoldCauseName, HoldStatusName, presentHolds } from './hold-model.js';
 import { holdRowsCsv, ID_OF_ROW, labelRows, RowOfHold } from './hold-rows.js';
@@ -16,7 +17,7 @@ import { holdRowsCsv, ID_OF_ROW, labelRows, RowOfHold } from './hold-rows.js';
 const HoldQuery = listQuery({
   status: HoldStatusName.exactOptional(),
   cause: HoldCauseName.exactOptional(),
-  ...CompanyFilters,
+  ...CompanySearchFilters,
 });
 
 /** PostgreSQL refuses NUL and lone surrogates, so control characters and surrogates are refused here. Not every reader of the OpenAPI document knows `\p{Cc}`. */
@@ -60,8 +61,8 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
       '/holds',
       viewer('listHolds', 'List the held deletions, newest first', { querystring: HoldQuery, response: { 200: pageOf(Hold) } }),
       async ({ caller, query }) => {
-        const { data, nextCursor } = await listHolds(db, filterOf(query));
-        return { data: await presentHolds(db, data, caller), next_cursor: nextCursor ?? null };
+        const page = await listHolds(db, await companyFilterOf(db, query));
+        return { ...presentPage(page, (hold) => hold), data: await presentHolds(db, page.data, caller) };
       },
     );
 

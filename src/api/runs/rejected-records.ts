@@ -1,13 +1,12 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { isCut, listRejectedRecords, type RejectedRecordRow } from '../../db/tables/rejected-records.js';
-import { CompanyName, namedPage } from '../plumbing/company-names.js';
+import { CompanyName, companyFilterOf, namedPage } from '../plumbing/company-names.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
 import {
-  CompanyFilters,
+  CompanySearchFilters,
   Count,
   EnvironmentName,
-  filterOf,
   listQuery,
   pageOf,
   presentPage,
@@ -16,7 +15,7 @@ import {
 import { operationsOf } from '../plumbing/operations.js';
 
 const RejectedQuery = listQuery({
-  ...CompanyFilters,
+  ...CompanySearchFilters,
   resource: ResourceName.exactOptional(),
 });
 
@@ -51,9 +50,10 @@ export function rejectedRecordRoutes({ db, largeResponses }: LargeListDependenci
         problems: ['overloaded'],
       }),
       async ({ query }, reply) => {
+        const filter = await companyFilterOf(db, query);
         const page = await largeResponses.read(
           reply,
-          () => listRejectedRecords(db, filterOf(query)),
+          () => listRejectedRecords(db, filter),
           ({ data }) => data.reduce((bytes, { text }) => bytes + text.length, 0),
         );
         return namedPage(db, presentPage(page, presentRejectedRecord));

@@ -10,25 +10,13 @@ import { estimateRuns } from '../../db/tables/walks.js';
 import type { Runs } from '../../runs/runs.js';
 import type { Schedule } from '../../runs/schedule.js';
 import { audited } from '../plumbing/audit.js';
-import { namedPage, withCompanyNames } from '../plumbing/company-names.js';
-import {
-  CompanyId,
-  Day,
-  EnvironmentName,
-  filterOf,
-  IdParams,
-  listQuery,
-  Moment,
-  pageOf,
-  presentPage,
-  ResourceName,
-} from '../plumbing/models.js';
+import { companyFilterOf, namedPage, withCompanyNames } from '../plumbing/company-names.js';
+import { CompanySearchFilters, Day, IdParams, listQuery, Moment, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run, type RunModel, RunStatusName } from './run-model.js';
 
 const RunQuery = listQuery({
-  company_id: CompanyId.exactOptional(),
-  environment: EnvironmentName.exactOptional(),
+  ...CompanySearchFilters,
   status: RunStatusName.exactOptional(),
   trigger: z.enum(RUN_TRIGGERS).exactOptional(),
   resource: ResourceName.exactOptional().describe(
@@ -54,7 +42,7 @@ export function runRoutes({ db, runs, schedule }: RunRoutesDependencies): Fastif
       viewer('listRuns', 'List the runs, newest first', { querystring: RunQuery, response: { 200: pageOf(Run) } }),
       async ({ query: { day, ...query } }) => {
         const bounds = day === undefined ? {} : within(query, boundsOfDay(day, schedule.timezone));
-        const page = await runs.list({ ...filterOf(query), ...bounds });
+        const page = await runs.list({ ...(await companyFilterOf(db, query)), ...bounds });
         const estimates = await estimateRuns(db.prisma, {
           ids: page.data.filter(({ status }) => status === 'running').map(({ id }) => id),
         });

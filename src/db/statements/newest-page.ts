@@ -1,8 +1,17 @@
+import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import { readCursor } from './cursor.js';
+import { readNumberedStart } from './cursor.js';
+
+/** Companies that are looked up one by one. More are a good part of all, so that reading the newest rows finds a page of them soon. */
+const FEW_COMPANIES = 200;
+
+export interface OfCompanies {
+  /** Only rows of these companies. */
+  readonly companies?: readonly CompanyKey[] | undefined;
+}
 
 /** Which rows of a table, newest first. */
-interface Newest {
+interface Newest extends OfCompanies {
   readonly table: 'runs' | 'holds' | 'notifications';
   /**
    * Columns with the values that they may have: one where a filter fixes it, else all. The index `…_by_filters` begins with these columns and ends with
@@ -18,26 +27,57 @@ interface Newest {
   readonly cursor?: string | undefined;
 }
 
-/** The query of the rows, newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export function newestRows({ table, choices, conditions = [], above = [], below = [], limit, cursor }: Newest): Prisma.Sql {
+/**
+ * The query of the rows, newest first; from a cursor that leads back, the rows next to it, oldest first. Throws `invalid_request` for a cursor that no
+ * answer gave.
+ */
+export function newestRows(query: Newest): Prisma.Sql {
+  const { table, companies, conditions = [], above = [], below = [], limit } = query;
+  const start = readNumberedStart(query.cursor);
+  const at = start ? [Prisma.sql`${start.position}::bigint`] : [];
+  const isOfFew = companies !== undefined && companies.length <= FEW_COMPANIES;
+  const choices = isOfFew ? undefined : query.choices;
+  const unchosen = isOfFew ? Object.entries(query.choices ?? {}) : [];
   const names = Object.keys(choices ?? {});
-  const before = cursor === undefined ? [] : [Prisma.sql`${BigInt(readCursor(cursor, /^\d{1,18}$/))}::bigint`];
+  const [lower, upper] = start?.isBefore ? [[...above, ...at], below] : [above, [...below, ...at]];
   const all = [
     Prisma.sql`TRUE`,
     ...conditions,
+    ...unchosen.map(([name, values]) => Prisma.sql`t.${Prisma.raw(name)} = ANY(${[...values]}::text[])`),
     ...names.map((name) => Prisma.sql`t.${Prisma.raw(name)} = chosen.${Prisma.raw(name)}`),
-    ...above.map((seq) => (choices ? Prisma.sql`-t.seq < -${seq}` : Prisma.sql`t.seq > ${seq}`)),
-    ...[...before, ...below].map((seq) => (choices ? Prisma.sql`-t.seq > -${seq}` : Prisma.sql`t.seq < ${seq}`)),
+    ...lower.map((seq) => (choices ? Prisma.sql`-t.seq < -${seq}` : Prisma.sql`t.seq > ${seq}`)),
+    ...upper.map((seq) => (choices ? Prisma.sql`-t.seq > -${seq}` : Prisma.sql`t.seq < ${seq}`)),
   ];
-  const order = choices ? Prisma.sql`-t.seq` : Prisma.sql`t.seq DESC`;
-  const rows = Prisma.sql`
-    SELECT t.* FROM muster.${Prisma.raw(table)} t WHERE ${Prisma.join(all, ' AND ')} ORDER BY ${order} LIMIT ${limit}::int`;
-  if (!choices) return rows;
+  const direction = Prisma.raw(start?.isBefore ? 'ASC' : 'DESC');
+  const order = choices ? Prisma.sql`-t.seq ${Prisma.raw(start?.isBefore ? 'DESC' : 'ASC')}` : Prisma.sql`t.seq ${direction}`;
+  const rowsWith = (more: readonly Prisma.Sql[]) => Prisma.sql`
+    SELECT t.* FROM muster.${Prisma.raw(table)} t WHERE ${Prisma.join([...all, ...more], ' AND ')} ORDER BY ${order} LIMIT ${limit}::int`;
+  const end = Prisma.sql`ORDER BY t.seq ${direction} LIMIT ${limit}::int`;
+  if (!choices) return rowsOfCompanies(companies, rowsWith, end);
   const combinations = combine(Object.values(choices));
   const columns = names.map((_, column) => Prisma.sql`${combinations.map((values) => values[column]!)}::text[]`);
   return Prisma.sql`
-    SELECT t.* FROM unnest(${Prisma.join(columns)}) AS chosen(${Prisma.raw(names.join(', '))}) CROSS JOIN LATERAL (${rows}) t
-    ORDER BY t.seq DESC LIMIT ${limit}::int`;
+    SELECT t.* FROM unnest(${Prisma.join(columns)}) AS chosen(${Prisma.raw(names.join(', '))})
+    CROSS JOIN LATERAL (${rowsOfCompanies(companies, rowsWith, end)}) t ${end}`;
+}
+
+/**
+ * Rows of these companies, or of all without any. `rowsWith` reads a table or a view `t` with further conditions, and `end` has the order and the limit
+ * of all rows.
+ */
+export function rowsOfCompanies(
+  companies: readonly CompanyKey[] | undefined,
+  rowsWith: (conditions: readonly Prisma.Sql[]) => Prisma.Sql,
+  end: Prisma.Sql,
+): Prisma.Sql {
+  if (companies === undefined) return rowsWith([]);
+  const environments = companies.map(({ environment }) => environment);
+  const ids = companies.map(({ companyId }) => companyId);
+  const given = Prisma.sql`unnest(${environments}::text[], ${ids}::uuid[])`;
+  if (companies.length > FEW_COMPANIES) return rowsWith([Prisma.sql`(t.environment, t.company_id) IN (SELECT * FROM ${given})`]);
+  return Prisma.sql`
+    SELECT t.* FROM ${given} AS given(environment, company_id)
+    CROSS JOIN LATERAL (${rowsWith([Prisma.sql`t.environment = given.environment AND t.company_id = given.company_id`])}) t ${end}`;
 }
 
 /** The condition that a column has the value, where one is given. */

@@ -3,7 +3,8 @@ import { type CompanyKey, type Environment, keyText } from '../../core/company.j
 import { type AuditEntry, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
+import { type Page, type PageQuery, pageOf, readNumberedStart } from '../statements/cursor.js';
+import { type OfCompanies, rowsOfCompanies } from '../statements/newest-page.js';
 import { isOf } from './connections.js';
 
 /** The actor. An actor without a role used no token. */
@@ -86,24 +87,34 @@ export async function removedSince(
 
 export type AuditRow = AuditEntry;
 
-export type AuditFilter = Partial<Pick<AuditEntry, 'actor' | 'action'> & CompanyKey> & PageQuery;
+export type AuditFilter = Partial<Pick<AuditEntry, 'actor' | 'action'> & CompanyKey> & PageQuery & OfCompanies;
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
 export async function listAuditEntries(db: Database, { limit, cursor, ...filter }: AuditFilter): Promise<Page<AuditRow>> {
-  const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
-  const { actor, action, environment, companyId } = filter;
+  const start = readNumberedStart(cursor);
+  const { actor, action, environment, companyId, companies } = filter;
   const fixed = [
-    actor !== undefined && Prisma.sql`actor = ${actor}`,
-    action !== undefined && Prisma.sql`action = ${action}`,
-    environment !== undefined && Prisma.sql`environment = ${environment}`,
-    companyId !== undefined && Prisma.sql`company_id = ${companyId}::uuid`,
+    actor !== undefined && Prisma.sql`t.actor = ${actor}`,
+    action !== undefined && Prisma.sql`t.action = ${action}`,
+    environment !== undefined && Prisma.sql`t.environment = ${environment}`,
+    companyId !== undefined && Prisma.sql`t.company_id = ${companyId}::uuid`,
   ].filter((condition) => condition !== false);
   // The migration says why what a filter gives is ordered by -id.
-  const isFiltered = fixed.length > 0;
-  if (before !== undefined) fixed.push(isFiltered ? Prisma.sql`-id > ${-before}` : Prisma.sql`id < ${before}`);
+  const isFiltered = fixed.length > 0 || companies !== undefined;
+  if (start) {
+    const { isBefore, position } = start;
+    if (isFiltered) fixed.push(isBefore ? Prisma.sql`-t.id < ${-position}` : Prisma.sql`-t.id > ${-position}`);
+    else fixed.push(isBefore ? Prisma.sql`t.id > ${position}` : Prisma.sql`t.id < ${position}`);
+  }
+  const [oldestFirst, newestFirst] = isFiltered ? ['-t.id DESC', '-t.id'] : ['t.id', 't.id DESC'];
+  const end = Prisma.sql`ORDER BY ${Prisma.raw(start?.isBefore ? oldestFirst : newestFirst)} LIMIT ${limit + 1}`;
+  const rowsWith = (more: readonly Prisma.Sql[]) => {
+    const all = [...fixed, ...more];
+    return Prisma.sql`
+      SELECT t.* FROM muster.audit t ${all.length > 0 ? Prisma.sql`WHERE ${Prisma.join(all, ' AND ')}` : Prisma.empty} ${end}`;
+  };
   const rows = await db.prisma.$queryRaw<AuditRow[]>`
-    SELECT id, at, actor, role, action, environment, company_id::text AS "companyId", details FROM muster.audit
-    ${fixed.length > 0 ? Prisma.sql`WHERE ${Prisma.join(fixed, ' AND ')}` : Prisma.empty}
-    ORDER BY ${isFiltered ? Prisma.sql`-id` : Prisma.sql`id DESC`} LIMIT ${limit + 1}`;
-  return pageOf(rows, limit, ({ id }) => String(id));
+    SELECT id, at, actor, role, action, environment, company_id::text AS "companyId", details
+    FROM (${rowsOfCompanies(companies, rowsWith, end)}) found ORDER BY id DESC`;
+  return pageOf(rows, limit, ({ id }) => String(id), start ?? null);
 }

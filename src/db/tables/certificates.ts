@@ -7,7 +7,8 @@ import { type CompanyKey, ENVIRONMENTS } from '../../core/company.js';
 import { type Certificate, Prisma, type SigningKey } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
+import { type Page, type PageQuery, pageOf, readNumberedStart } from '../statements/cursor.js';
+import { type OfCompanies, rowsOfCompanies } from '../statements/newest-page.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
@@ -115,7 +116,7 @@ export interface CertificateRow extends Pick<Certificate, 'id'> {
   readonly jws: string;
 }
 
-export type CertificateFilter = Partial<ListKey> & PageQuery;
+export type CertificateFilter = Partial<ListKey> & PageQuery & OfCompanies;
 
 /**
  * Signed certificates, newest first. Throws `invalid_request` for a cursor that no response gave. Every filter uses an index that begins with the
@@ -125,25 +126,30 @@ export async function listCertificates(
   db: Database,
   { limit, cursor, ...filter }: CertificateFilter,
 ): Promise<Page<CertificateRow>> {
-  const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
-  const { environment, companyId, resource } = filter;
-  const most = limit + 1;
-  const isFiltered = [environment, companyId, resource].some((value) => value !== undefined);
-  const rows = isFiltered
-    ? await db.prisma.$queryRaw<CertificateRow[]>`
-        SELECT found.* FROM unnest(${environment ? [environment] : ENVIRONMENTS}::text[]) AS chosen(environment) CROSS JOIN LATERAL (
-          SELECT c.id, c.jws FROM muster.certificates c
-          WHERE c.environment = chosen.environment AND c.jws IS NOT NULL
-            ${companyId === undefined ? Prisma.empty : Prisma.sql`AND c.company_id = ${companyId}::uuid`}
-            ${resource === undefined ? Prisma.empty : Prisma.sql`AND c.resource = ${resource}`}
-            ${before === undefined ? Prisma.empty : Prisma.sql`AND -c.id > ${-before}::bigint`}
-          ORDER BY -c.id LIMIT ${most}::int) found
-        ORDER BY found.id DESC LIMIT ${most}::int`
-    : await db.prisma.$queryRaw<CertificateRow[]>`
-        SELECT id, jws FROM muster.certificates
-        WHERE jws IS NOT NULL ${before === undefined ? Prisma.empty : Prisma.sql`AND id < ${before}::bigint`}
-        ORDER BY id DESC LIMIT ${most}::int`;
-  return pageOf(rows, limit, ({ id }) => String(id));
+  const start = readNumberedStart(cursor);
+  const { environment, companyId, companies, resource } = filter;
+  const isFiltered = [environment, companyId, companies, resource].some((value) => value !== undefined);
+  const fixed = [
+    Prisma.sql`t.jws IS NOT NULL`,
+    ...(companyId === undefined ? [] : [Prisma.sql`t.company_id = ${companyId}::uuid`]),
+    ...(resource === undefined ? [] : [Prisma.sql`t.resource = ${resource}`]),
+    ...(start ? [positionFrom(start, isFiltered)] : []),
+  ];
+  const [oldestFirst, newestFirst] = isFiltered ? ['-t.id DESC', '-t.id'] : ['t.id', 't.id DESC'];
+  const end = Prisma.sql`ORDER BY ${Prisma.raw(start?.isBefore ? oldestFirst : newestFirst)} LIMIT ${limit + 1}::int`;
+  const rowsWith = (more: readonly Prisma.Sql[]) => Prisma.sql`
+    SELECT t.* FROM muster.certificates t WHERE ${Prisma.join([...fixed, ...more], ' AND ')} ${end}`;
+  const inEnvironments = () => Prisma.sql`
+    SELECT t.* FROM unnest(${environment ? [environment] : ENVIRONMENTS}::text[]) AS chosen(environment)
+    CROSS JOIN LATERAL (${rowsOfCompanies(companies, (more) => rowsWith([Prisma.sql`t.environment = chosen.environment`, ...more]), end)}) t ${end}`;
+  const rows = await db.prisma.$queryRaw<CertificateRow[]>`
+    SELECT id, jws FROM (${isFiltered ? inEnvironments() : rowsWith([])}) found ORDER BY id DESC`;
+  return pageOf(rows, limit, ({ id }) => String(id), start ?? null);
+}
+
+function positionFrom({ position, isBefore }: { position: bigint; isBefore: boolean }, isNegated: boolean): Prisma.Sql {
+  if (isNegated) return isBefore ? Prisma.sql`-t.id < ${-position}::bigint` : Prisma.sql`-t.id > ${-position}::bigint`;
+  return isBefore ? Prisma.sql`t.id > ${position}::bigint` : Prisma.sql`t.id < ${position}::bigint`;
 }
 
 /** Deletes unsigned facts too: without its barriers the company has no place in the feed. Signed certificates stay, as the audit does. */

@@ -10,7 +10,7 @@ import { type Hold, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
-import { isGiven, newestRows } from '../statements/newest-page.js';
+import { isGiven, newestRows, type OfCompanies } from '../statements/newest-page.js';
 import type { WalkGrant } from './held-rows.js';
 import { isOfList, type ListKey } from './lists.js';
 
@@ -26,7 +26,7 @@ export interface HoldRow extends Omit<Hold, 'environment' | 'status' | 'cause'> 
   readonly cause: HoldCause;
 }
 
-export type HoldFilter = Partial<Pick<HoldRow, 'status' | 'cause' | 'environment' | 'companyId'>> & PageQuery;
+export type HoldFilter = Partial<Pick<HoldRow, 'status' | 'cause' | 'environment' | 'companyId'>> & PageQuery & OfCompanies;
 
 /** Throws `hold_not_found`. */
 export async function findHold({ hold }: Pick<Transaction, 'hold'>, id: string): Promise<HoldRow> {
@@ -127,9 +127,9 @@ export const HOLD_OF_WALK = Prisma.sql`(
 /** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listHolds(
   db: Database,
-  { status, cause, environment, companyId, limit, cursor }: HoldFilter,
+  { status, cause, environment, companyId, companies, limit, cursor }: HoldFilter,
 ): Promise<Page<HoldRow>> {
-  const page = { table: 'holds', limit: limit + 1, cursor } as const;
+  const page = { table: 'holds', companies, limit: limit + 1, cursor } as const;
   const given = [...isGiven('environment', environment), ...isGiven('status', status), ...isGiven('cause', cause)];
   const choices = {
     environment: environment ? [environment] : ENVIRONMENTS,
@@ -144,7 +144,7 @@ export async function listHolds(
       h.status, h.cause, h.grant_number AS "grantNumber", h.authorized_at AS "authorizedAt", h.opened_at AS "openedAt", h.closed_at AS "closedAt",
       h.decided_by AS "decidedBy", h.decision_reason AS "decisionReason"
     FROM (${newest}) h ORDER BY h.seq DESC`;
-  return pageBySeq(rows, limit);
+  return pageBySeq(rows, { limit, cursor });
 }
 
 /** Restricts to one environment, or to none. */

@@ -220,7 +220,7 @@ export type IssueFilter = Partial<Pick<IssueRow, 'status' | 'environment'>> & Pa
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
 export async function listIssues(db: Database, filter: IssueFilter): Promise<Page<IssueRow>> {
-  return pageBySeq((await db.prisma.issue.findMany(newestFirst(filter))) as IssueRow[], filter.limit);
+  return pageBySeq((await db.prisma.issue.findMany(newestFirst(filter))) as IssueRow[], filter);
 }
 
 /** Throws `issue_not_found`. */

@@ -52,7 +52,7 @@ export async function revokeNamedToken(tx: Transaction, { id }: { readonly id: s
 export async function listNamedTokens(db: Database, query: PageQuery): Promise<Page<NamedTokenRow>> {
   const page = newestFirst({ ...query, revokedAt: null });
   const rows = await db.prisma.namedToken.findMany({ ...page, omit: { tokenHash: true, revokedAt: true } });
-  return pageBySeq(rows as NamedTokenRow[], query.limit);
+  return pageBySeq(rows as NamedTokenRow[], query);
 }
 
 export interface ActiveToken {

@@ -6,7 +6,7 @@ import { type Notification, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
-import { isGiven, newestRows } from '../statements/newest-page.js';
+import { isGiven, newestRows, type OfCompanies } from '../statements/newest-page.js';
 
 /** docs/notifications.md says when each is sent. The names are permanent: rename none. */
 export const EVENT_TYPES = [
@@ -142,12 +142,14 @@ export async function lastEventOf(
   return last;
 }
 
-export type NotificationFilter = Partial<Pick<NotificationRow, 'status' | 'type' | 'environment'> & CompanyKey> & PageQuery;
+export type NotificationFilter = Partial<Pick<NotificationRow, 'status' | 'type' | 'environment'> & CompanyKey> &
+  PageQuery &
+  OfCompanies;
 
 /** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listNotifications(db: Database, filter: NotificationFilter): Promise<Page<NotificationRow>> {
-  const { status, type, environment, companyId, limit, cursor } = filter;
-  const page = { table: 'notifications', limit: limit + 1, cursor } as const;
+  const { status, type, environment, companyId, companies, limit, cursor } = filter;
+  const page = { table: 'notifications', companies, limit: limit + 1, cursor } as const;
   const given = [...isGiven('environment', environment), ...isGiven('type', type), ...isGiven('status', status)];
   const choices = {
     environment: environment ? [environment] : ENVIRONMENTS,
@@ -161,7 +163,7 @@ export async function listNotifications(db: Database, filter: NotificationFilter
     SELECT n.id, n.seq, n.type, n.change, n.environment, n.company_id AS "companyId", n.occurred_at AS "occurredAt", n.details, n.status, n.attempts,
       n.next_attempt_at AS "nextAttemptAt", n.delivered_at AS "deliveredAt", n.last_error AS "lastError"
     FROM (${newest}) n ORDER BY n.seq DESC`;
-  return pageBySeq(rows, limit);
+  return pageBySeq(rows, { limit, cursor });
 }
 
 /** Makes it due again with all its attempts, whatever its outcome. Throws `notification_not_found`. */

@@ -6,14 +6,15 @@ import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { inPieces } from '../statements/in-pieces.js';
-import { isOf } from './connections.js';
+import type { OfCompanies } from '../statements/newest-page.js';
+import { isOf, rowsOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /** With its list and run. `text` is the record as received, in base64, cut to what `keptText` keeps. */
 export type RejectedRecordRow = CompanyKey &
   Pick<RejectedRecord, 'id' | 'page' | 'position' | 'reason' | 'text'> & { readonly runId: string; readonly resource: string };
 
-export type RejectedRecordFilter = Partial<CompanyKey & Pick<RejectedRecordRow, 'resource'>> & PageQuery;
+export type RejectedRecordFilter = Partial<CompanyKey & Pick<RejectedRecordRow, 'resource'>> & PageQuery & OfCompanies;
 
 /** Rejected records kept per pass of a walk; more are only counted. */
 export const MOST_KEPT = 1_000;
@@ -38,7 +39,7 @@ const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\|[
  * no response gave. An index finds the walks with rejected records; no more of them are read than a page holds.
  */
 export async function listRejectedRecords(db: Database, filter: RejectedRecordFilter): Promise<Page<RejectedRecordRow>> {
-  const { environment, companyId, resource, limit, cursor } = filter;
+  const { environment, companyId, companies, resource, limit, cursor } = filter;
   const [afterEnvironment, afterCompany, afterResource, afterId] =
     cursor === undefined ? [] : readCursor(cursor, CURSOR).split('|');
   const last = Prisma.sql`(${afterEnvironment}::text, ${afterCompany}::uuid, ${afterResource}::text)`;
@@ -47,6 +48,7 @@ export async function listRejectedRecords(db: Database, filter: RejectedRecordFi
     Prisma.sql`w.rejected > 0`,
     ...(environment ? [Prisma.sql`w.environment = ${environment}`] : []),
     ...(companyId ? [Prisma.sql`w.company_id = ${companyId}::uuid`] : []),
+    ...(companies ? [Prisma.sql`(w.environment, w.company_id) IN (SELECT * FROM ${rowsOf(companies)})`] : []),
     ...(resource ? [Prisma.sql`w.resource = ${resource}`] : []),
     ...(afterId ? [Prisma.sql`${list} >= ${last}`] : []),
     // A value instead of a join keeps it a look-up per list. The planner assumes that a comparison with a value holds for one walk.

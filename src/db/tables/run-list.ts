@@ -2,8 +2,8 @@
 import { ENVIRONMENTS } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
-import { cursorAt, type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
-import { isGiven, newestRows } from '../statements/newest-page.js';
+import { cursorAt, type Page, type PageQuery, pageBySeq, readNumberedStart } from '../statements/cursor.js';
+import { isGiven, newestRows, type OfCompanies } from '../statements/newest-page.js';
 import { RUN_TRIGGERS, type RunRow } from './runs.js';
 import { readShownWalk, type ShownWalk, type ShownWalkJson, WALK_STATUSES, WALKS_OF_RUN } from './walks.js';
 
@@ -41,7 +41,8 @@ export async function findRuns(db: Database, { ids }: { ids: readonly string[] }
 }
 
 export type RunFilter = Partial<Pick<RunRow, 'companyId' | 'environment' | 'status' | 'trigger'>> &
-  PageQuery & {
+  PageQuery &
+  OfCompanies & {
     /** Runs requested at `since` or later, and before `until`. */
     readonly since?: Date | undefined;
     readonly until?: Date | undefined;
@@ -58,22 +59,28 @@ export async function listRuns(db: Database, filter: RunFilter): Promise<Page<Sh
   // A value, not EXISTS (docs/internals/planner.md).
   const walks =
     resource && Prisma.sql`WHERE (SELECT TRUE FROM muster.walks w WHERE w.run_id = r.id AND w.resource = ${resource} LIMIT 1)`;
+  const isBefore = readNumberedStart(filter.cursor)?.isBefore === true;
+  const [order, last] = isBefore ? [Prisma.raw('ASC'), Prisma.raw('max')] : [Prisma.raw('DESC'), Prisma.raw('min')];
   const found = await db.prisma.$queryRaw<{ id: string; seq: bigint }[]>`
-    SELECT id, seq FROM (${looked}) r ${walks || Prisma.empty} ORDER BY seq DESC LIMIT ${limit + 1}::int`;
-  const ids = pageBySeq(found, limit);
+    SELECT id, seq FROM (${looked}) r ${walks || Prisma.empty} ORDER BY seq ${order} LIMIT ${limit + 1}::int`;
+  const ids = pageBySeq(found, filter);
   const runs = new Map((await findRuns(db, { ids: ids.data.map(({ id }) => id) })).map((run) => [run.id, run]));
   // Retention may have removed a run since its id was read.
   const page = { ...ids, data: ids.data.flatMap(({ id }) => runs.get(id) ?? []) };
-  if (!walks || page.nextCursor !== undefined) return page;
-  const [last] = await db.prisma.$queryRaw<{ seq: bigint | null; count: number }[]>`
-    SELECT min(seq) AS seq, count(*)::int AS count FROM (${looked}) r`;
-  return last?.count === LOOKED_THROUGH ? { ...page, nextCursor: cursorAt(String(last.seq)) } : page;
+  if (!walks || found.length > limit) return page;
+  const [end] = await db.prisma.$queryRaw<{ seq: bigint | null; count: number }[]>`
+    SELECT ${last}(seq) AS seq, count(*)::int AS count FROM (${looked}) r`;
+  if (end?.count !== LOOKED_THROUGH) return page;
+  return { ...page, ...(isBefore ? { previousCursor: cursorAt(`<${end.seq}`) } : { nextCursor: cursorAt(String(end.seq)) }) };
 }
 
-function runsOf({ companyId, environment, status, trigger, since, until, cursor }: RunFilter, limit: number): Prisma.Sql {
+function runsOf(
+  { companyId, companies, environment, status, trigger, since, until, cursor }: RunFilter,
+  limit: number,
+): Prisma.Sql {
   const given = [...isGiven('environment', environment), ...isGiven('status', status), ...isGiven('trigger', trigger)];
   const { conditions, ...bounds } = askedBetween(since, until);
-  const page = { table: 'runs', ...bounds, limit, cursor } as const;
+  const page = { table: 'runs', companies, ...bounds, limit, cursor } as const;
   // A company has few enough runs to scan.
   if (companyId !== undefined)
     return newestRows({ ...page, conditions: [...isGiven('company_id', companyId, 'uuid'), ...given, ...conditions] });
