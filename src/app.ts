@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readOperator } from './api/companies/connect-operator.js';
 import { Authenticator } from './api/plumbing/authenticator.js';
 import { ProbeServer } from './api/plumbing/probe-server.js';
 import type { ReadinessCheck } from './api/plumbing/readiness.js';
@@ -284,6 +285,7 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
       waitingJobs: async () => ({ runs: await runQueue.waiting() }),
     }),
     connectLinks: links,
+    operator: readOperator(config.operator),
     queueLook,
     authorization,
   });

@@ -10,7 +10,7 @@ import type { Authorization } from '../oauth/authorization.js';
 import type { Logger } from '../observability/logger.js';
 import { countRefusedTokens } from '../observability/metrics.js';
 import { type CompanyRoutesDependencies, companyRoutes } from './companies/companies.js';
-import { connectPages, mendConnectAddress } from './companies/connect.js';
+import { type ConnectPagesDependencies, connectPages, mendConnectAddress } from './companies/connect.js';
 import { connectLinkRoutes } from './companies/connect-links.js';
 import { forgetRoutes } from './companies/forget.js';
 import { heldTokenRoutes } from './companies/held-tokens.js';
@@ -64,6 +64,7 @@ export interface AdminDependencies
     ForgetDependencies,
     QueueRoutesDependencies,
     TryRouteDependencies,
+    Pick<ConnectPagesDependencies, 'operator'>,
     Pick<IdempotencyDependencies, 'vault'> {
   readonly host: string;
   /** 0 = any free port; `url` says which. */

@@ -11,6 +11,7 @@ import { Proxies } from '../http/proxy/proxies.js';
 import { registerPasswordOf, registerSecret } from '../observability/secret-registry.js';
 import { faultsWith } from './catalogue-needs.js';
 import { readBases } from './further-bases.js';
+import { faultsOfFiles, operatorOf } from './operator-settings.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
 import { fileOf, showSettings, textOf } from './shown-settings.js';
@@ -134,6 +135,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     auditRetentionDays: values.AUDIT_RETENTION_DAYS,
     quarantineRetentionDays: values.QUARANTINE_RETENTION_DAYS,
     proxies: new Proxies({ https: values.HTTPS_PROXY, http: values.HTTP_PROXY, noProxy: values.NO_PROXY }),
+    operator: operatorOf(values),
     logLevel: values.LOG_LEVEL,
     shown: showSettings(env),
     logFormat: values.LOG_FORMAT,
@@ -192,7 +194,8 @@ function readInto(texts: Partial<Record<SettingName, string>>, name: SettingName
  * `invalid_configuration`, or `invalid_catalogue` if the settings are right.
  */
 export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
-  const { config, faults } = readConfig(env);
+  const { config, faults: ofSettings } = readConfig(env);
+  const faults = [...ofSettings, ...faultsOfFiles(config.operator)];
   try {
     const catalogue = loadCatalogue(config.cataloguePath);
     const isWrong = (name: string) => faults.some(({ where }) => where.replace(/_FILE$/, '') === name);

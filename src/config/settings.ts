@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../core/company.js';
+import { operatorSettings } from './operator-settings.js';
 import { defaulted, HELP, type Help, optional, type SettingHelp, secret } from './setting-help.js';
 import * as value from './setting-values.js';
 import { signInSettings } from './sign-in-settings.js';
@@ -199,6 +200,7 @@ export const SETTINGS = z.object({
     help: 'Format of the log: `json`, one object per line; `pretty`, for people; `auto`, pretty on a terminal and JSON elsewhere.',
     example: 'json',
   }),
+  ...operatorSettings(),
   ...prefixed('OIDC', signInSettings()),
   ...prefixed('PRODUCTION', providerSettings('production')),
   ...prefixed('TEST', providerSettings('test')),

@@ -64,6 +64,13 @@ export interface Connected {
   readonly created: boolean;
 }
 
+/** A link with which a flow can be started. */
+export interface LinkTarget {
+  readonly environment: Environment;
+  /** The company named by the link. */
+  readonly companyId?: string;
+}
+
 export interface Failed {
   readonly failure: AuthorizationFailure;
   readonly environment?: Environment;
@@ -99,18 +106,33 @@ export class Authorization {
     this.#deps = deps;
   }
 
+  /** Says for which company a link is, and starts nothing. */
+  async look(token: string): Promise<LinkTarget | Failed> {
+    const found = await this.#open(token);
+    if ('failure' in found) return found;
+    const { environment, companyId } = found.link;
+    return { environment, ...(companyId !== null && { companyId }) };
+  }
+
   /** Returns the address for the browser that opened a link. */
   async start(token: string): Promise<Started | Failed> {
-    const { links, providers, flows, clock } = this.#deps;
+    const found = await this.#open(token);
+    if ('failure' in found) return found;
+    const { link, provider } = found;
+    const started = await this.#deps.flows.start(link, provider);
+    return started ? { ...started, callback: provider.redirectUri } : { failure: 'unknown_link' };
+  }
+
+  /** The link, if a flow can be started with it. */
+  async #open(token: string): Promise<{ readonly link: UsedLink; readonly provider: ProviderSettings } | Failed> {
+    const { links, providers, clock } = this.#deps;
     const found = await links.findByToken(token);
     if (!found) return { failure: 'unknown_link' };
     const link = { ...found, isStarter: true };
     if (link.completedAt) return this.#failed('completed_link', link);
     if (link.expiresAt.getTime() <= clock.now()) return this.#failed('expired_link', link);
     const provider = providers[link.environment];
-    if (!provider) return this.#failed('not_configured', link);
-    const started = await flows.start(link, provider);
-    return started ? { ...started, callback: provider.redirectUri } : { failure: 'unknown_link' };
+    return provider ? { link, provider } : this.#failed('not_configured', link);
   }
 
   /** Exchanges the code that the browser brought: it is sent to the service at once, and never again. */

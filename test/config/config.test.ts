@@ -368,6 +368,32 @@ describe('loadConfig', () => {
     });
   });
 
+  describe('who asks customers for access', () => {
+    test.each<[string, NodeJS.ProcessEnv, string[]]>([
+      ['a mail address', { OPERATOR_CONTACT: 'hjelp@example.com' }, []],
+      ['a page', { OPERATOR_CONTACT: 'https://example.com/help?a=b' }, []],
+      ['a page by http', { OPERATOR_CONTACT: 'http://example.com/help' }, ['OPERATOR_CONTACT']],
+      ['a script', { OPERATOR_CONTACT: 'javascript:alert(1)' }, ['OPERATOR_CONTACT']],
+      ['a mail address with a body', { OPERATOR_CONTACT: 'a@example.com?body=x' }, ['OPERATOR_CONTACT']],
+      ['no address', { OPERATOR_CONTACT: 'call us' }, ['OPERATOR_CONTACT']],
+      ['a name of two lines', { OPERATOR_NAME: 'Nordlys\nAS' }, ['OPERATOR_NAME']],
+      ['a long name', { OPERATOR_NAME: 'N'.repeat(101) }, ['OPERATOR_NAME']],
+      ['a way back', { CONNECT_RETURN_URL: 'https://example.com/welcome?from=muster' }, []],
+      ['a way back by http', { CONNECT_RETURN_URL: 'http://example.com' }, ['CONNECT_RETURN_URL']],
+      ['a way back that is a script', { CONNECT_RETURN_URL: 'javascript:alert(1)' }, ['CONNECT_RETURN_URL']],
+    ])('%s', (_, env, faults) => {
+      expect(Object.keys(faultsOf(env))).toEqual(faults);
+    });
+
+    test('files that cannot be read stop a server, with all other faults', () => {
+      const wrong = () =>
+        loadServerConfig({ OPERATOR_LOGO: '/nowhere/logo.svg', CONNECT_TEXTS: '/nowhere/texts', PORT: 'canary' });
+      expect(wrong).toThrow(expect.objectContaining({ code: 'invalid_configuration' }));
+      expect(wrong).toThrow(/3 settings are wrong[^]*PORT: [^]*OPERATOR_LOGO: must name a file that can be read \(ENOENT\)/);
+      expect(wrong).toThrow('CONNECT_TEXTS: must name a folder that can be read (ENOENT)');
+    });
+  });
+
   test('requires encryption keys with a database of its own', () => {
     expect(Object.keys(faultsOf({ DATABASE_URL: 'postgres://db/muster' }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
   });
@@ -421,6 +447,9 @@ describe('loadConfig', () => {
       'MUSTER_HOME',
       'MUSTER_CATALOGUE',
       'TOKEN_JOURNAL',
+      'OPERATOR_NAME',
+      'OPERATOR_LOGO',
+      'CONNECT_TEXTS',
       'EXPORT_TO',
       'EXPORT_RESOURCES',
       'NO_PROXY',

@@ -70,6 +70,7 @@ describe.skipIf(!hasBrowser())("panva's oidc-provider, with rotation, PKCE and i
   async function signIn(link: string): Promise<Page> {
     const page = await openPage();
     await page.goto(link);
+    await page.getByRole('link', { name: 'Continue' }).click();
     await page.fill('[name=login]', company.companyId);
     await page.fill('[name=password]', 'any');
     await page.getByRole('button', { name: 'Sign-in' }).click();

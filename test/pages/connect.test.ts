@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,7 +18,9 @@ import { waitFor } from '../support/wait-for.js';
 import { hasBrowser, useBrowser } from './browser.js';
 
 const TOKEN = 'an-admin-token-of-tests';
-const PHONE = { viewport: { width: 360, height: 740 } };
+const LOGO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="20" fill="#1f5fd6"/></svg>';
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const PHONE = { viewport: { width: 320, height: 640 } };
 const id = (n: number) => `00000000-0000-4000-8000-00000000000${n}`;
 const COMPANIES = [
   { companyId: id(1), name: 'Brattskjær Båtbyggeri AS', employees: 3 },
@@ -44,6 +47,8 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
       const values = { BASE_URL: url.href, AUTH_URL: url.href, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret.reveal() };
       return Object.entries(values).map(([name, value]) => [`${prefix}_${name}`, value]);
     });
+    const logo = join(home, 'logo.svg');
+    writeFileSync(logo, LOGO);
     const config = loadConfig({
       ...Object.fromEntries(settings),
       DATABASE_URL: database.url,
@@ -51,6 +56,10 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
       MUSTER_ADMIN_TOKEN: TOKEN,
       MUSTER_ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
       PORT: String(port),
+      OPERATOR_NAME: 'Nordlys Regnskap AS',
+      OPERATOR_LOGO: logo,
+      OPERATOR_CONTACT: 'hjelp@nordlys.example',
+      CONNECT_RETURN_URL: 'https://nordlys.example/welcome',
     });
     app = await startApp(config, new Set(['api', 'worker']), createLogger({ level: 'silent' }));
   });
@@ -72,6 +81,16 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     return ((await response.json()) as { url: string }).url;
   }
 
+  const REQUEST = 'A request to read your company’s data';
+
+  /** Opens a link, and goes on to the consent screen. */
+  async function follow(page: Page, link: string): Promise<void> {
+    await page.goto(link);
+    expect(await title(page)).toBe(REQUEST);
+    await expectSound(page);
+    await page.getByRole('link', { name: 'Continue' }).click();
+  }
+
   const title = (page: Page) => page.locator('h1').innerText();
 
   /** On the consent screen. */
@@ -88,6 +107,20 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     expect(await page.title()).not.toContain('pwned');
     // The content security policy lets the style through.
     expect(await page.evaluate('getComputedStyle(document.querySelector("main")).maxWidth')).toBe('432px');
+    expect(await faultsOf(page)).toEqual([]);
+    if (!/\/(connect|oauth)\//.test(page.url())) return;
+    const shown = await page.locator('body').innerText();
+    expect(shown).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-|\btest\b|sandbox|token|muster/i);
+    expect(shown).toContain('hjelp@nordlys.example');
+    expect(await page.evaluate('document.querySelector("header img").naturalWidth > 0')).toBe(true);
+  }
+
+  async function faultsOf(page: Page): Promise<string[]> {
+    // Through the debugger, since the policy of the page lets no script of ours in.
+    await page.evaluate(AXE);
+    return page.evaluate(
+      `axe.run('main, header, footer', { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, help }) => id + ' ' + help))`,
+    );
   }
 
   async function mirrored(company: CompanyKey): Promise<void> {
@@ -99,14 +132,14 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
   test('allows, in both environments side by side', async () => {
     const companyId = id(1);
     const pages = { production: await openPage(PHONE), test: await openPage(PHONE) };
-    for (const environment of ['production', 'test'] as const) await pages[environment].goto(await newLink(environment));
+    for (const environment of ['production', 'test'] as const) await follow(pages[environment], await newLink(environment));
     for (const environment of ['test', 'production'] as const) {
       const page = pages[environment];
       expect(page.url().startsWith(sandboxes[environment].url.href)).toBe(true);
-      await expectSound(page);
       await decide(page, 'Allow', companyId);
       expect(await title(page)).toBe('The company is connected');
-      expect(await page.getByText('test environment').count()).toBe(environment === 'test' ? 1 : 0);
+      const back = page.getByRole('link', { name: 'Back to Nordlys Regnskap AS' });
+      expect(await back.getAttribute('href')).toBe('https://nordlys.example/welcome');
       await expectSound(page);
     }
     for (const environment of ['test', 'production'] as const) {
@@ -117,7 +150,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
 
   test('denies, starts again from that page, and allows', async () => {
     const page = await openPage(PHONE);
-    await page.goto(await newLink('test'));
+    await follow(page, await newLink('test'));
     await decide(page, 'Deny');
     expect(await title(page)).toBe('Access was not granted');
     await expectSound(page);
@@ -129,7 +162,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
 
   test('chooses another company than the link names, and then the right one', async () => {
     const page = await openPage(PHONE);
-    await page.goto(await newLink('test', id(3)));
+    await follow(page, await newLink('test', id(3)));
     expect(await page.getByLabel('Company').inputValue()).toBe(id(3));
     await decide(page, 'Allow', id(4));
     expect(await title(page)).toBe('Another company was chosen');
@@ -144,7 +177,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
   test('opens the link again, reloads, goes back: it was used once', async () => {
     const link = await newLink('test', id(4));
     const page = await openPage(PHONE);
-    await page.goto(link);
+    await follow(page, link);
     await decide(page, 'Allow');
     expect(await title(page)).toBe('The company is connected');
     await page.reload();
@@ -154,6 +187,26 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     await expectSound(page);
     const exchanges = sandboxes.test.requests.all('/auth/token').filter(({ input }) => input.grant_type === 'authorization_code');
     expect(exchanges.length).toBe(5);
+  });
+
+  test.each(['light', 'dark'] as const)('every page is sound in Norwegian, on a phone and wide, %s', async (colorScheme) => {
+    for (const { viewport } of [PHONE, { viewport: { width: 1440, height: 900 } }]) {
+      const page = await openPage({ viewport, colorScheme, locale: 'nb-NO', javaScriptEnabled: true });
+      await page.goto(await newLink('test', id(3)));
+      expect(await title(page)).toBe('En forespørsel om å lese virksomhetens data');
+      expect(await page.locator('li').allTextContents()).toEqual(['virksomhetens navn og opplysninger', 'ansatte', 'avdelinger']);
+      expect(await page.locator('main').innerText()).toContain(
+        'Nordlys Regnskap AS ber om tillatelse til å lese data fra Havgløtt Sjømat AS.',
+      );
+      await expectSound(page);
+      await page.getByRole('link', { name: 'Fortsett' }).click();
+      await page.getByRole('button', { name: 'Deny' }).click();
+      expect(await title(page)).toBe('Tilgangen ble ikke gitt');
+      await expectSound(page);
+      await page.goto(`${app.url}/connect/unknown`);
+      expect(await title(page)).toBe('Denne lenken er ukjent');
+      await expectSound(page);
+    }
   });
 
   test('is asked again after access was revoked, by the address that the API shows', async () => {
@@ -167,7 +220,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
       return ((await response.json()) as { authorize_url?: string }).authorize_url;
     };
     const page = await openPage(PHONE);
-    await page.goto(await waitFor(shown, { what: 'authorize_url' }));
+    await follow(page, await waitFor(shown, { what: 'authorize_url' }));
     await decide(page, 'Allow');
     expect(await title(page)).toBe('The company is connected again');
     expect(await page.locator('.company').innerText()).toContain('<img src=x');

@@ -73,6 +73,7 @@ describe.skipIf(!hasBrowser())('the control room', () => {
       await press('Make a link');
       const link = await page.getByLabel('Link', { exact: true }).inputValue();
       await page.goto(link);
+      await follow('Continue');
       await page.getByLabel('Company').selectOption(large.companyId);
       // However long a person takes to come to the run.
       deployment.sandbox.faults.add({ kind: 'delay', ms: 1_500 }, { path: '/employees', times: Infinity });
@@ -142,6 +143,7 @@ describe.skipIf(!hasBrowser())('the control room', () => {
       await page.getByRole('link', { name, exact: true }).click();
       expect(await page.getByRole('heading', { level: 2 }).first().innerText()).toBe('This company must authorize again');
       await page.goto(await page.getByLabel('Link for the company’s administrator').inputValue());
+      await follow('Continue');
       await press('Allow');
       expect(await heading()).toBe('The company is connected again');
       await openCompanyById(companyId);

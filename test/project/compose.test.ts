@@ -54,10 +54,10 @@ describe('docker-compose.yml', () => {
     for (const service of ours) expect(settings).toEqual(expect.arrayContaining(settingsOf(service)));
   });
 
-  test('hands on every variable of a provider, and those of an issuer to the API alone', () => {
+  test('hands on every variable of a provider, and those of an issuer and of connect pages to the API alone', () => {
     const provider = settings.filter((name) => /^(PRODUCTION|TEST)_/.test(name));
-    const issuer = settings.filter((name) => name.startsWith('OIDC_'));
-    expect([...provider, ...issuer]).toHaveLength(25);
+    const issuer = settings.filter((name) => /^(OIDC|OPERATOR|CONNECT)_/.test(name));
+    expect([...provider, ...issuer]).toHaveLength(30);
     for (const service of ours) {
       expect(settingsOf(service)).toEqual(expect.arrayContaining(provider));
       expect(settingsOf(service).filter((name) => issuer.includes(name))).toHaveLength(service[0] === 'api' ? issuer.length : 0);

@@ -1,153 +1,162 @@
-import type { CompanyKey } from '../../core/company.js';
-import type { AuthorizationFailure, Failed } from '../../oauth/authorization.js';
-import type { ConnectPage } from './connect-page.js';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-type Text = Pick<ConnectPage, 'status' | 'tone' | 'title' | 'text'> & {
-  /** Advice if the page cannot offer to start again; unset if there is nothing to do. */
-  readonly otherwise?: string;
-};
+/** The texts of one language by their keys. Names of lists are under `lists.NAME`, names of members under `members.NAME`. */
+export type LanguageTexts = Readonly<Record<string, string>>;
 
-const ASK_AGAIN = 'Ask the person who sent you the link for a new one.';
-const OPEN_AGAIN = 'To start again, open the link that you were sent once more. If it no longer works, ask for a new one.';
+/** The texts of the authorization flow by language tag in lower case: `en`, `nb`, `pt-br`. English is complete. */
+export type ConnectTexts = ReadonlyMap<string, LanguageTexts>;
 
-const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
-  unknown_link: {
-    status: 404,
-    tone: 'problem',
-    title: 'This link is not known',
-    text: ['It may have been cut off when it was copied, or it was withdrawn.'],
-    otherwise: `Check that you have all of it. ${ASK_AGAIN}`,
-  },
-  expired_link: {
-    status: 410,
-    tone: 'wait',
-    title: 'This link has expired',
-    text: ['Links are valid for a few days only, so that a forgotten one opens nothing.'],
-    otherwise: ASK_AGAIN,
-  },
-  completed_link: {
-    status: 410,
-    tone: 'done',
-    title: 'This link has been used',
-    text: ['The company was connected with it. There is nothing more to do, and you can close this page.'],
-    otherwise: `To connect another company, or this one again, you need another link. ${ASK_AGAIN}`,
-  },
-  not_configured: {
-    status: 503,
-    tone: 'problem',
-    title: 'This cannot be completed right now',
-    text: ['Access to the service is not set up properly on our side. Nothing was connected.'],
-    otherwise: 'Tell the person who sent you the link. The link stays valid, and you can open it again later.',
-  },
-  cancelled: {
-    status: 400,
-    tone: 'stop',
-    title: 'Access was not granted',
-    text: [
-      'The authorization was cancelled, or the service could not complete it. Nothing was connected and nothing was stored.',
-    ],
-    otherwise: OPEN_AGAIN,
-  },
-  unknown_state: {
-    status: 400,
-    tone: 'problem',
-    title: 'This answer cannot be accepted',
-    text: ['It does not belong to an authorization that was started here. Nothing was connected and nothing was stored.'],
-    otherwise: OPEN_AGAIN,
-  },
-  expired_state: {
-    status: 400,
-    tone: 'wait',
-    title: 'That took too long',
-    text: ['An authorization has to be completed within 15 minutes. Nothing was connected and nothing was stored.'],
-    otherwise: OPEN_AGAIN,
-  },
-  spent_state: {
-    status: 409,
-    tone: 'wait',
-    title: 'This step was taken already',
-    text: ['The same answer arrived before, or the authorization was started a second time.'],
-    otherwise: 'Open the link that you were sent once more: it says whether the company is connected.',
-  },
-  refused_code: {
-    status: 400,
-    tone: 'wait',
-    title: 'The authorization is no longer valid',
-    text: ['The service refused it: it is valid once, for five minutes. Nothing was connected and nothing was stored.'],
-    otherwise: OPEN_AGAIN,
-  },
-  wrong_company: {
-    status: 409,
-    tone: 'stop',
-    title: 'Another company was chosen',
-    text: [
-      'This link is for one company, but you granted access for another one. Nothing was connected.',
-      'Choose the company named here.',
-    ],
-    otherwise: OPEN_AGAIN,
-  },
-  removed_company: {
-    status: 409,
-    tone: 'stop',
-    title: 'The company was removed',
-    text: ['It was removed here while you granted access. Nothing was connected and nothing was stored.'],
-    otherwise: `To connect it again, you need another link. ${ASK_AGAIN}`,
-  },
-  service_down: {
-    status: 502,
-    tone: 'problem',
-    title: 'The service does not answer',
-    text: ['You granted access, but the service could not complete it just now. Nothing was connected.'],
-    otherwise: `Wait a few minutes. ${OPEN_AGAIN}`,
-  },
-  unusable_grant: {
-    status: 502,
-    tone: 'problem',
-    title: 'The service gave an incomplete answer',
-    text: ['You granted access, but the service did not send enough to keep the company connected.'],
-    otherwise: `If it happens again, tell the person who sent you the link. ${OPEN_AGAIN}`,
-  },
-};
+const BUILT_IN_FOLDER = fileURLToPath(new URL('./connect-texts', import.meta.url));
 
-export function failurePage({ failure, environment, companyId, again }: Failed, name: string | undefined): ConnectPage {
-  const { otherwise, ...text } = FAILURES[failure];
-  const company = { environment, companyId, name };
-  if (again === undefined) return { ...text, company, text: [...text.text, ...(otherwise ? [otherwise] : [])] };
-  return { ...text, company, action: { label: 'Start again', href: again } };
+const FILE_NAME = /^[a-z]{2,3}(-[a-z0-9]{2,8})*\.json$/i;
+const NAMES = /^(lists|members)\../;
+const PLACEHOLDER = /\{(\w+)\}/g;
+
+/** A language of its own file, or of another one that its readers understand. */
+const RELATED: Readonly<Record<string, string>> = { no: 'nb', nn: 'nb' };
+const FALLBACK = 'en';
+
+const FROM_RIGHT_TO_LEFT = new Set(['ar', 'dv', 'fa', 'he', 'ps', 'ur', 'yi']);
+
+/** The longest text of a file, so that a wrong file makes no endless page. */
+const LONGEST = 1_000;
+
+export const BUILT_IN_TEXTS: ConnectTexts = readFolder(BUILT_IN_FOLDER, (problem) => {
+  throw new Error(problem);
+});
+
+/**
+ * The built-in texts, and over them those of the folder. Reports what is wrong with a file: an unknown key, a text that lacks a placeholder of the
+ * English one or has another, a file that is no JSON or whose name is no language.
+ */
+export function readConnectTexts(folder: string, report: (problem: string) => void): ConnectTexts {
+  const all = new Map(BUILT_IN_TEXTS);
+  for (const [language, texts] of readFolder(folder, report)) {
+    checkKeys(`${language}.json`, texts, report);
+    all.set(language, { ...all.get(language), ...texts });
+  }
+  return all;
 }
 
-export function connectedPage(connected: {
-  readonly company: CompanyKey;
-  readonly created: boolean;
-  readonly syncing: boolean;
-  readonly name: string | undefined;
-}): ConnectPage {
-  const { company, created, syncing, name } = connected;
+function readFolder(folder: string, report: (problem: string) => void): Map<string, LanguageTexts> {
+  const found = new Map<string, LanguageTexts>();
+  let files: string[];
+  try {
+    files = readdirSync(folder).filter((file) => /\.json$/i.test(file));
+  } catch (error) {
+    report(`must name a folder that can be read (${(error as NodeJS.ErrnoException).code})`);
+    return found;
+  }
+  if (files.length === 0) report('must name a folder with a file for each language, such as de.json');
+  for (const file of files.toSorted()) {
+    if (!FILE_NAME.test(file)) report(`${file} must be named after a language: de.json or pt-BR.json`);
+    else {
+      const language = basename(file.toLowerCase(), '.json');
+      const texts = readFile(join(folder, file), (problem) => report(`${file} ${problem}`));
+      found.set(language, texts);
+    }
+  }
+  return found;
+}
+
+function readFile(path: string, report: (problem: string) => void): LanguageTexts {
+  let texts: unknown;
+  try {
+    texts = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    report(error instanceof SyntaxError ? 'is no JSON' : `cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    return {};
+  }
+  if (typeof texts !== 'object' || texts === null || Array.isArray(texts)) {
+    report('must be an object of texts by their keys');
+    return {};
+  }
+  const right = Object.entries(texts).filter(([key, text]) => {
+    const isRight = typeof text === 'string' && text.trim() !== '' && text.length <= LONGEST;
+    if (!isRight) report(`has for ${key} no text of 1 to ${LONGEST} characters`);
+    return isRight;
+  });
+  return Object.fromEntries(right) as LanguageTexts;
+}
+
+function checkKeys(file: string, texts: LanguageTexts, report: (problem: string) => void): void {
+  const english = BUILT_IN_TEXTS.get(FALLBACK)!;
+  for (const [key, text] of Object.entries(texts)) {
+    const original = english[key];
+    if (NAMES.test(key)) continue;
+    if (original === undefined) report(`${file} has the unknown key ${key}`);
+    else {
+      const [wanted, given] = [placeholdersOf(original), placeholdersOf(text)];
+      for (const name of wanted) if (!given.has(name)) report(`${file} lacks {${name}} in ${key}`);
+      for (const name of given) if (!wanted.has(name)) report(`${file} has the unknown {${name}} in ${key}`);
+    }
+  }
+}
+
+function placeholdersOf(text: string): Set<string> {
+  return new Set([...text.matchAll(PLACEHOLDER)].map(([, name]) => name!));
+}
+
+/** The texts that a page is written with. */
+export interface Language {
+  /** The page's `lang`. */
+  readonly tag: string;
+  readonly direction: 'ltr' | 'rtl';
+  /** The text of a key, with the values in place of its placeholders. */
+  text(key: string, values?: Readonly<Record<string, string>>): string;
+  /** The name of a list, or of a member of its records, in words. */
+  nameOf(kind: 'lists' | 'members', name: string): string;
+}
+
+/** The language that the browser likes best among those that there are; English otherwise. A text that it lacks is English. */
+export function languageFor(all: ConnectTexts, acceptLanguage: string | undefined): Language {
+  const tag = preferred(acceptLanguage ?? '').flatMap((range) => lookUp(all, range))[0] ?? FALLBACK;
+  const chain = [all.get(tag), all.get(FALLBACK)];
+  const find = (key: string) => chain.find((texts) => texts?.[key] !== undefined)?.[key];
   return {
-    status: 200,
-    tone: 'done',
-    title: created ? 'The company is connected' : 'The company is connected again',
-    text: [
-      'Access was granted and is stored safely.',
-      syncing
-        ? `${created ? 'The first sync' : 'A sync'} has started.`
-        : 'No sync has started now; the next one is scheduled, unless syncing is paused.',
-      'You can close this page.',
-    ],
-    company: { ...company, name },
+    tag,
+    direction: FROM_RIGHT_TO_LEFT.has(tag.split('-')[0]!) ? 'rtl' : 'ltr',
+    text(key, values = {}) {
+      const text = find(key);
+      if (text === undefined) throw new Error(`There is no text for ${key}.`);
+      return text.replaceAll(PLACEHOLDER, (whole, name: string) => values[name] ?? whole);
+    },
+    nameOf: (kind, name) => find(`${kind}.${name}`) ?? inWords(name),
   };
 }
 
-export const UNAVAILABLE_PAGE: ConnectPage = {
-  status: 503,
-  tone: 'problem',
-  title: 'This cannot be completed right now',
-  text: ['Our database does not answer. Wait a few minutes.', OPEN_AGAIN],
-};
+/** The ranges of `Accept-Language` (RFC 9110, 12.5.4), the most wanted first. */
+function preferred(header: string): string[] {
+  return header
+    .slice(0, LONGEST)
+    .split(',')
+    .map((entry) => /^\s*([a-z0-9-]+|\*)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*$/i.exec(entry))
+    .flatMap((found) => (found ? [{ range: found[1]!.toLowerCase(), weight: Number(found[2] ?? 1) }] : []))
+    .filter(({ weight }) => weight > 0)
+    .toSorted((a, b) => b.weight - a.weight)
+    .map(({ range }) => range);
+}
 
-export const FAILED_PAGE: ConnectPage = {
-  status: 500,
-  tone: 'problem',
-  title: 'Something went wrong here',
-  text: ['This should not have happened. The failure is logged.', OPEN_AGAIN],
-};
+/** The language of the range, or of its beginning: `nb` for `nb-NO`, also for `no` and `nn`. */
+function lookUp(all: ConnectTexts, range: string): string[] {
+  const parts = range.split('-');
+  for (let length = parts.length; length > 0; length -= 1) {
+    const tag = parts.slice(0, length).join('-');
+    if (all.has(tag)) return [tag];
+  }
+  const related = RELATED[parts[0]!];
+  if (related !== undefined && all.has(related)) return [related];
+  return range === '*' ? [FALLBACK] : [];
+}
+
+/** `bank_accounts` and `bankAccounts` as "bank accounts"; for a path, its last part. */
+function inWords(name: string): string {
+  const last = name.split('.').at(-1)!;
+  return last
+    .replaceAll(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replaceAll(/[_-]+/g, ' ')
+    .trim()
+    .toLowerCase();
+}

@@ -3,6 +3,7 @@ import { loadCatalogue } from '../../catalogue/load-catalogue.js';
 import { missingFor } from '../../config/catalogue-needs.js';
 import { type Config, readConfig } from '../../config/config.js';
 import { adminTokenPath, lookAtKeys } from '../../config/kept-secrets.js';
+import { faultsOfFiles } from '../../config/operator-settings.js';
 import { SETTING_NAMES } from '../../config/settings.js';
 import { settingSources } from '../../config/shown-settings.js';
 import { systemClock } from '../../core/clock.js';
@@ -56,7 +57,8 @@ export function registerDoctor(program: Command): void {
 }
 
 async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation, 'http'> & Pick<Config, 'proxies'>> {
-  const { config, faults } = readConfig(env);
+  const { config, faults: ofSettings } = readConfig(env);
+  const faults = [...ofSettings, ...faultsOfFiles(config.operator)];
   const isWrong = (name: string) => faults.some(({ where }) => where === name || where === `${name}_FILE`);
   for (const { clientSecret } of [...Object.values(config.providers), ...(config.oidc ? [config.oidc] : [])])
     registerSecret(clientSecret.reveal(), { lasting: true });

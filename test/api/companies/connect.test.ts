@@ -126,7 +126,7 @@ describe('the flow', () => {
     const callback = await consent(link, companyId);
     const page = await open(callback);
     expect([page.status, titleOf(page)]).toEqual([200, 'The company is connected']);
-    expect(page.text).toContain('The first sync has started.');
+    expect(page.text).toContain('The first sync has started');
     expect(await connection(companyId)).toMatchObject({ status: 'active' });
     expect(await admin.db.prisma.run.findMany({ where: { companyId } })).toMatchObject([{ trigger: 'onboarding' }]);
 
@@ -162,7 +162,7 @@ describe('the flow', () => {
     const link = await consent(await newLink({ environment: 'test' }), companyId);
     const state = await stateOf(await newLink({ environment: 'production' }));
     const mixed = await open(link.replace(/state=.*/, `state=${state}`));
-    expect([mixed.status, titleOf(mixed)]).toEqual([400, 'The authorization is no longer valid']);
+    expect([mixed.status, titleOf(mixed)]).toEqual([400, 'The permission is no longer valid']);
     expect([exchanges('production'), exchanges('test')]).toEqual([1, 0]);
     expect(await connection(companyId, 'production')).toBeNull();
     expect((await open(link)).status).toBe(200);
@@ -183,7 +183,7 @@ describe('the flow', () => {
 
 describe('pages that connect nothing', () => {
   const { companyId } = COMPANIES[4]!;
-  const again = (link: string) => `<a class="action" href="https://muster.example${link}">Start again</a>`;
+  const again = (link: string) => `<a class="action" href="https://muster.example${link}?go=1">Start again</a>`;
 
   test('denied', async () => {
     const link = await newLink();
@@ -201,15 +201,14 @@ describe('pages that connect nothing', () => {
     const page = await open(await consent(link, chosen));
     expect([page.status, titleOf(page)]).toEqual([409, 'Another company was chosen']);
     expect(page.text).toContain(again(link));
-    expect(page.text).toContain(wanted.companyId);
-    expect(page.text).not.toContain(chosen);
+    for (const { companyId: id } of [wanted, { companyId: chosen }]) expect(page.text).not.toContain(id);
     expect(await admin.db.prisma.quarantinedToken.count({ where: { companyId: chosen } })).toBe(1);
   });
 
   test('a code that is used, late, or made up', async () => {
     const link = await newLink();
     const page = await open(`/oauth/callback?code=made-up-code-4711&state=${await stateOf(link)}`);
-    expect([page.status, titleOf(page)]).toEqual([400, 'The authorization is no longer valid']);
+    expect([page.status, titleOf(page)]).toEqual([400, 'The permission is no longer valid']);
     expect(page.text).toContain(again(link));
     expect(page.text).not.toContain('made-up-code');
   });
@@ -275,7 +274,7 @@ describe('pages that connect nothing', () => {
     expect(expired.text).toContain('Ask the person who sent you the link for a new one.');
     // Begun in time: it may end, but there is nothing to start again with.
     const late = await open(`/oauth/callback?code=made-up-code-4713&state=${state}`);
-    expect(titleOf(late)).toBe('The authorization is no longer valid');
+    expect(titleOf(late)).toBe('The permission is no longer valid');
     expect(late.text).not.toContain('Start again');
   });
 
