@@ -22,7 +22,6 @@ export function requestPage({ company, namesCompany, operator, catalogue }: Requ
     status: 200,
     tone: 'ask',
     title: text('ask.title'),
-    company,
     text: [text(who, { company: named, operator: operator.name ?? '' }), text('ask.lists')],
     items: [{ name: text('ask.own_record') }, ...catalogue.endpoints.map((endpoint) => itemOf(endpoint, language))],
     further: [namesCompany ? text('ask.next_company', { company: named }) : text('ask.next'), text('ask.decline')],
