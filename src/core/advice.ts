@@ -24,6 +24,8 @@ export const ADVICE: Readonly<Record<ErrorCode | ReauthorizationReason, string>>
   company_not_found: 'Check the environment and the company_id; onboard the company if it is new.',
   run_not_found: 'See GET /api/runs for the runs that there are.',
   hold_not_found: 'See GET /api/holds for the holds that there are.',
+  certificate_not_found:
+    'See GET /api/certificates for the certificates that there are. Old ones are removed with the audit (AUDIT_RETENTION_DAYS).',
   notification_not_found: 'See GET /api/notifications for the notifications that there are.',
   issue_not_found: 'See GET /api/issues for the issues that there are.',
   quarantined_token_not_found: 'See GET /api/quarantined-tokens for the tokens that there are.',

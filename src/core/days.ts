@@ -14,6 +14,21 @@ export function boundsOfDay(day: string, zone: string): { readonly since: Date; 
   return { since: beginningOf(day, zone), until: beginningOf(next, zone) };
 }
 
+interface Bounds {
+  readonly since?: Date | undefined;
+  readonly until?: Date | undefined;
+}
+
+/** The bounds of a list as they are given, and those of the day, where one is given too. */
+export function boundsWithin({ day, since, until }: Bounds & { readonly day?: string | undefined }, zone: string): Bounds {
+  if (day === undefined) return { since, until };
+  const whole = boundsOfDay(day, zone);
+  return {
+    since: since && since > whole.since ? since : whole.since,
+    until: until && until < whole.until ? until : whole.until,
+  };
+}
+
 function beginningOf(day: string, zone: string): Date {
   // Swedish writes a date as ISO 8601 does.
   const dayOf = new Intl.DateTimeFormat('sv-SE', { timeZone: zone });

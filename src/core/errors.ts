@@ -14,6 +14,7 @@ export const ERROR_CODES = {
   company_not_found: { status: 404, retryable: false },
   run_not_found: { status: 404, retryable: false },
   hold_not_found: { status: 404, retryable: false },
+  certificate_not_found: { status: 404, retryable: false },
   notification_not_found: { status: 404, retryable: false },
   issue_not_found: { status: 404, retryable: false },
   quarantined_token_not_found: { status: 404, retryable: false },

@@ -98,7 +98,8 @@ test('every operation can be called as its example says', async () => {
   await call('showIssue', 'GET', `/api/issues/${issue.id}`);
   await call('listChanges', 'GET', '/api/changes?resource=employees&limit=1');
   await call('listBarriers', 'GET', '/api/barriers?resource=employees&limit=1');
-  await found('listCertificates', '/api/certificates?limit=1');
+  const certificate = await found<{ id: string }>('listCertificates', '/api/certificates?limit=1');
+  await call('showCertificate', 'GET', `/api/certificates/${certificate.id}`);
   await call('listSigningKeys', 'GET', '/.well-known/jwks.json');
   await found('listColumns', '/api/schema?resource=employees&limit=1');
   await call('rebuildSchema', 'POST', '/api/schema/rebuild', { resource: 'employees' });

@@ -2,16 +2,30 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { publicKey, readCertificate } from '../../certificates/certificate.js';
 import { Statement } from '../../certificates/statement.js';
+import { boundsWithin } from '../../core/days.js';
+import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
-import { type CertificateRow, listCertificates, listSigningKeys } from '../../db/tables/certificates.js';
-import { CompanyName, companyFilterOf, namedPage } from '../plumbing/company-names.js';
-import { CompanySearchFilters, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { type CertificateRow, findCertificate, listCertificates, listSigningKeys } from '../../db/tables/certificates.js';
+import type { Schedule } from '../../runs/schedule.js';
+import { CompanyName, companyFilterOf, namedPage, withCompanyNames } from '../plumbing/company-names.js';
+import { CompanySearchFilters, Day, listQuery, Moment, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
 import { answers, operationsOf } from '../plumbing/operations.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
 const CertificateQuery = listQuery({
   ...CompanySearchFilters,
   resource: ResourceName.exactOptional(),
+  day: Day.exactOptional().describe('Certificates with a `verified_at` on this day, in the time zone of the schedule.'),
+  since: Moment.exactOptional().describe('Certificates with this `verified_at` or a later one.'),
+  until: Moment.exactOptional().describe('Certificates with an earlier `verified_at`.'),
+});
+
+/** The id of a barrier: a bigint. */
+const CertificateParams = z.object({
+  id: z
+    .string()
+    .regex(/^\d{1,18}$/, 'must be the id of a certificate: a number')
+    .transform(BigInt),
 });
 
 const Certificate = Statement.extend({
@@ -39,7 +53,12 @@ const KeySet = z
 
 const { viewer } = operationsOf('changes');
 
-export function certificateRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+interface CertificateRoutesDependencies {
+  readonly db: Database;
+  readonly schedule: Pick<Schedule, 'timezone'>;
+}
+
+export function certificateRoutes({ db, schedule }: CertificateRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/certificates',
@@ -48,8 +67,24 @@ export function certificateRoutes({ db }: { readonly db: Database }): FastifyPlu
         querystring: CertificateQuery,
         response: { 200: pageOf(Certificate) },
       }),
-      async ({ query }) =>
-        namedPage(db, presentPage(await listCertificates(db, await companyFilterOf(db, query)), presentCertificate)),
+      async ({ query: { day, ...query } }) => {
+        const filter = { ...(await companyFilterOf(db, query)), ...boundsWithin({ day, ...query }, schedule.timezone) };
+        return namedPage(db, presentPage(await listCertificates(db, filter), presentCertificate));
+      },
+    );
+
+    api.get(
+      '/certificates/:id',
+      viewer('showCertificate', 'Show a certificate', {
+        params: CertificateParams,
+        response: { 200: Certificate },
+        problems: ['certificate_not_found'],
+      }),
+      async ({ params: { id } }) => {
+        const row = await findCertificate(db, id);
+        if (!row) throw new MusterError('certificate_not_found', `There is no certificate ${id}.`);
+        return (await withCompanyNames(db, [presentCertificate(row)]))[0]!;
+      },
     );
   };
 }

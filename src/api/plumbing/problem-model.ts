@@ -19,6 +19,7 @@ const MEANINGS = {
   company_not_found: 'The company is not onboarded in this environment.',
   run_not_found: 'There is no such run.',
   hold_not_found: 'There is no such hold.',
+  certificate_not_found: 'There is no such certificate.',
   notification_not_found: 'There is no such notification.',
   issue_not_found: 'There is no such issue.',
   quarantined_token_not_found: 'There is no such token in quarantine.',

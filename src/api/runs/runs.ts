@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { CompanyKey } from '../../core/company.js';
-import { boundsOfDay } from '../../core/days.js';
+import { boundsWithin } from '../../core/days.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import { RUN_TRIGGERS } from '../../db/tables/runs.js';
@@ -41,7 +41,7 @@ export function runRoutes({ db, runs, schedule }: RunRoutesDependencies): Fastif
       '/runs',
       viewer('listRuns', 'List the runs, newest first', { querystring: RunQuery, response: { 200: pageOf(Run) } }),
       async ({ query: { day, ...query } }) => {
-        const bounds = day === undefined ? {} : within(query, boundsOfDay(day, schedule.timezone));
+        const bounds = boundsWithin({ day, ...query }, schedule.timezone);
         const page = await runs.list({ ...(await companyFilterOf(db, query)), ...bounds });
         const estimates = await estimateRuns(db.prisma, {
           ids: page.data.filter(({ status }) => status === 'running').map(({ id }) => id),
@@ -82,18 +82,6 @@ export function runRoutes({ db, runs, schedule }: RunRoutesDependencies): Fastif
           ),
         ),
     );
-  };
-}
-
-interface Bounds {
-  readonly since?: Date | undefined;
-  readonly until?: Date | undefined;
-}
-
-function within({ since, until }: Bounds, day: Required<Bounds>): Bounds {
-  return {
-    since: since && since > day.since! ? since : day.since,
-    until: until && until < day.until! ? until : day.until,
   };
 }
 

@@ -24,6 +24,7 @@ const MISSING: Readonly<Record<string, readonly [title: string, path: string, li
   company_not_found: ['No such company', '/companies', 'To the companies'],
   run_not_found: ['No such run', '/runs', 'To the runs'],
   hold_not_found: ['No such hold', '/holds', 'To the holds'],
+  certificate_not_found: ['No such certificate', '/certificates', 'To the certificates'],
   notification_not_found: ['No such notification', '/notifications', 'To the notifications'],
   token_not_found: ['No such token', '/tokens', 'To the tokens'],
   not_found: ['No such page', '/', 'To the overview'],

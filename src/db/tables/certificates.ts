@@ -116,7 +116,14 @@ export interface CertificateRow extends Pick<Certificate, 'id'> {
   readonly jws: string;
 }
 
-export type CertificateFilter = Partial<ListKey> & PageQuery & OfCompanies;
+export type CertificateFilter = Partial<ListKey> &
+  PageQuery &
+  OfCompanies & {
+    /** Certificates with this `verified_at` or a later one. */
+    readonly since?: Date | undefined;
+    /** Certificates with an earlier `verified_at`. */
+    readonly until?: Date | undefined;
+  };
 
 /**
  * Signed certificates, newest first. Throws `invalid_request` for a cursor that no response gave. Every filter uses an index that begins with the
@@ -127,24 +134,52 @@ export async function listCertificates(
   { limit, cursor, ...filter }: CertificateFilter,
 ): Promise<Page<CertificateRow>> {
   const start = readNumberedStart(cursor);
-  const { environment, companyId, companies, resource } = filter;
+  const { environment, companyId, companies, resource, since, until } = filter;
   const isFiltered = [environment, companyId, companies, resource].some((value) => value !== undefined);
   const fixed = [
     Prisma.sql`t.jws IS NOT NULL`,
     ...(companyId === undefined ? [] : [Prisma.sql`t.company_id = ${companyId}::uuid`]),
     ...(resource === undefined ? [] : [Prisma.sql`t.resource = ${resource}`]),
+    ...provedWithin({ since, until }, Prisma.sql`t`),
     ...(start ? [positionFrom(start, isFiltered)] : []),
   ];
+  const source = isOfOneTime(filter) ? certificatesOfTime(filter) : Prisma.sql`muster.certificates`;
   const [oldestFirst, newestFirst] = isFiltered ? ['-t.id DESC', '-t.id'] : ['t.id', 't.id DESC'];
   const end = Prisma.sql`ORDER BY ${Prisma.raw(start?.isBefore ? oldestFirst : newestFirst)} LIMIT ${limit + 1}::int`;
   const rowsWith = (more: readonly Prisma.Sql[]) => Prisma.sql`
-    SELECT t.* FROM muster.certificates t WHERE ${Prisma.join([...fixed, ...more], ' AND ')} ${end}`;
+    SELECT t.* FROM ${source} t WHERE ${Prisma.join([...fixed, ...more], ' AND ')} ${end}`;
   const inEnvironments = () => Prisma.sql`
     SELECT t.* FROM unnest(${environment ? [environment] : ENVIRONMENTS}::text[]) AS chosen(environment)
     CROSS JOIN LATERAL (${rowsOfCompanies(companies, (more) => rowsWith([Prisma.sql`t.environment = chosen.environment`, ...more]), end)}) t ${end}`;
   const rows = await db.prisma.$queryRaw<CertificateRow[]>`
     SELECT id, jws FROM (${isFiltered ? inEnvironments() : rowsWith([])}) found ORDER BY id DESC`;
   return pageOf(rows, limit, ({ id }) => String(id), start ?? null);
+}
+
+/** Without a company, all certificates of a short time are fewer than those that would be read in the order of their ids. */
+function isOfOneTime({ companyId, companies, since, until }: Omit<CertificateFilter, 'limit'>): boolean {
+  return companyId === undefined && companies === undefined && since !== undefined && until !== undefined;
+}
+
+/** OFFSET has the planner take the index on verified_at: it does not know that ids and times go together. */
+function certificatesOfTime(filter: Pick<CertificateFilter, 'since' | 'until'>): Prisma.Sql {
+  return Prisma.sql`(
+    SELECT * FROM muster.certificates d WHERE ${Prisma.join(provedWithin(filter, Prisma.sql`d`), ' AND ')} OFFSET 0)`;
+}
+
+function provedWithin({ since, until }: Pick<CertificateFilter, 'since' | 'until'>, table: Prisma.Sql): Prisma.Sql[] {
+  return [
+    ...(since === undefined ? [] : [Prisma.sql`${table}.verified_at >= ${since}`]),
+    ...(until === undefined ? [] : [Prisma.sql`${table}.verified_at < ${until}`]),
+  ];
+}
+
+/** The signed certificate with this id. */
+export function findCertificate(db: Pick<Database, 'prisma'>, id: bigint): Promise<CertificateRow | null> {
+  return db.prisma.certificate.findFirst({
+    where: { id, jws: { not: null } },
+    select: { id: true, jws: true },
+  }) as Promise<CertificateRow | null>;
 }
 
 function positionFrom({ position, isBefore }: { position: bigint; isBefore: boolean }, isNegated: boolean): Prisma.Sql {

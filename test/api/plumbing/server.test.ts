@@ -282,6 +282,7 @@ describe('open pages', () => {
         'get /.well-known/jwks.json',
         'get /api/audit',
         'get /api/certificates',
+        'get /api/certificates/{id}',
         'get /api/runs/{id}/diff',
         'post /api/companies/{environment}/{company_id}/try',
         'post /api/companies/{environment}/{company_id}/verify',
