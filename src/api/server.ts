@@ -20,6 +20,7 @@ import { type TryRouteDependencies, tryRoute } from './companies/try.js';
 import { barrierRoutes } from './feed/barriers.js';
 import { certificateRoutes, signingKeyRoutes } from './feed/certificates.js';
 import { changeRoutes } from './feed/changes.js';
+import { resourceRoutes } from './feed/resources.js';
 import { schemaRoutes } from './feed/schema.js';
 import { auditRoutes } from './operation/audit-entries.js';
 import { type BudgetRoutesDependencies, budgetRoutes } from './operation/budget.js';
@@ -192,6 +193,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         queueRoutes,
         quarantinedTokenRoutes,
         schemaRoutes,
+        resourceRoutes,
         auditRoutes,
         namedTokenRoutes,
       ])

@@ -1,7 +1,7 @@
-import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
 import { isObject, type Members, present } from '../core/json.js';
+import { nearestName } from '../core/nearest-name.js';
 import { faultOfCandidate } from '../pagers/id-candidate.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { PrivacyKey } from '../privacy/privacy-key.js';
@@ -231,11 +231,9 @@ function knownMembers(raw: unknown, member: PropertyKey | undefined): string[] {
   return Object.keys(styleNamed(style)?.schema.shape ?? {});
 }
 
-/** Suggests the known name that `name` most likely means: at most a third may be mistyped, and letter case is ignored. */
 function hint(name: string, known: readonly string[]): string {
-  const far = (candidate: string) => distance(name.toLowerCase(), candidate.toLowerCase());
-  const [meant] = known.toSorted((a, b) => far(a) - far(b));
-  return meant === undefined || far(meant) > Math.max(1, Math.floor(name.length / 3)) ? '' : `; did you mean ${meant}?`;
+  const meant = nearestName(name, known);
+  return meant === undefined ? '' : `; did you mean ${meant}?`;
 }
 
 function faultsError(source: string, faults: readonly Fault[]): FaultsError {

@@ -102,6 +102,7 @@ test('every operation can be called as its example says', async () => {
   await call('showCertificate', 'GET', `/api/certificates/${certificate.id}`);
   await call('listSigningKeys', 'GET', '/.well-known/jwks.json');
   await found('listColumns', '/api/schema?resource=employees&limit=1');
+  await call('listResources', 'GET', '/api/resources');
   await call('rebuildSchema', 'POST', '/api/schema/rebuild', { resource: 'employees' });
   await call('showBudget', 'GET', '/api/budget');
   await call('showQueue', 'GET', '/api/queue');
