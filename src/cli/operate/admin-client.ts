@@ -141,7 +141,9 @@ function refusal({ base, status, text }: Response): CommandFailure {
     );
   const { detail, code } = (parsed(text) ?? {}) as { detail?: string; code?: string };
   if (!detail || !code) return notMuster({ base, status });
-  return new (status === 400 ? UsageFailure : CommandFailure)(`${detail} [${code}]`);
+  // A list that is not there is a mistyped name, as an option with a wrong value is.
+  const isUsage = status === 400 || code === 'unknown_resource';
+  return new (isUsage ? UsageFailure : CommandFailure)(`${detail} [${code}]`);
 }
 
 function notMuster({ base, status }: Pick<Response, 'base' | 'status'>): CommandFailure {

@@ -4,7 +4,7 @@ import type { Barrier as BarrierModel } from '../../api/feed/barriers.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { parseSeq } from './changes.js';
-import { limitOption, type OperatorOptions, operatorCommand } from './operator-command.js';
+import { limitOption, type OperatorOptions, operatorCommand, resourceOption } from './operator-command.js';
 
 interface BarriersOptions extends OperatorOptions {
   readonly after: string;
@@ -17,7 +17,7 @@ type Barrier = z.output<typeof BarrierModel>;
 export function registerBarriers(program: Command): void {
   operatorCommand(program, 'barriers', 'show the places in the change feed at which lists are complete')
     .option('--after <number>', 'only barriers after this one', parseSeq, '0')
-    .option('--resource <name>', 'only barriers of this resource')
+    .addOption(resourceOption('only barriers of this resource'))
     .addOption(limitOption(10_000, 1000))
     .action(async ({ after, resource, limit, ...options }: BarriersOptions) => {
       const client = openAdminClient(options);

@@ -5,7 +5,14 @@ import type { Statement } from '../../certificates/statement.js';
 import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
-import { companyOption, environmentOption, type ListOptions, limitOption, operatorCommand } from './operator-command.js';
+import {
+  companyOption,
+  environmentOption,
+  type ListOptions,
+  limitOption,
+  operatorCommand,
+  resourceOption,
+} from './operator-command.js';
 
 interface CertificatesOptions extends ListOptions {
   readonly output?: string;
@@ -17,7 +24,7 @@ export function registerCertificates(program: Command): void {
   operatorCommand(program, 'certificates', 'list the certificates of verified walks, newest first, or write them to a file')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .option('--resource <name>', 'only certificates of this resource')
+    .addOption(resourceOption('only certificates of this resource'))
     .addOption(limitOption(500))
     .option('--output <path>', 'write the certificates to this file, and the keys that check them to PATH.jwks.json')
     .addHelpText(

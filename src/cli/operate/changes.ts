@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { Change as ChangeModel } from '../../api/feed/changes.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
 import { openAdminClient } from './admin-client.js';
-import { limitOption, type OperatorOptions, operatorCommand, refuse } from './operator-command.js';
+import { limitOption, type OperatorOptions, operatorCommand, refuse, resourceOption } from './operator-command.js';
 
 interface ChangesOptions extends OperatorOptions {
   readonly after: string;
@@ -17,7 +17,7 @@ type Change = z.output<typeof ChangeModel>;
 export function registerChanges(program: Command): void {
   operatorCommand(program, 'changes', 'read the change feed; continue with --after and the seq of the last change')
     .option('--after <seq>', 'only changes after this one', parseSeq, '0')
-    .option('--resource <name>', 'only changes of this resource')
+    .addOption(resourceOption('only changes of this resource'))
     .option('--feed <id>', 'the feed of --after: refuse to read another feed, for example of a restored database')
     .addOption(limitOption(10_000, 1000))
     .action(async ({ after, resource, feed, limit, ...options }: ChangesOptions) => {

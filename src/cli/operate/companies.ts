@@ -14,6 +14,7 @@ import {
   environmentOption,
   type ListOptions,
   operatorCommand,
+  resourceOption,
 } from './operator-command.js';
 
 interface CompanyListOptions extends ListOptions {
@@ -29,7 +30,7 @@ export function registerCompanies(program: Command): void {
     .addOption(companyOption())
     .addOption(new Option('--status <status>', 'only companies with this status').choices(CompanyStatusName.options))
     .option('--search <text>', 'only companies with this text in their name, or at the beginning of their company_id')
-    .option('--resource <list>', 'only companies with this list in the given state')
+    .addOption(resourceOption('only companies with this list in the given state'))
     .addOption(new Option('--state <state>', 'only companies with a list in this state').choices(ListStateName.options))
     .addOption(
       new Option('--proof <proof>', 'only companies with a list with this proof, as `muster status` counts them').choices(
@@ -84,7 +85,7 @@ export function registerRemove(program: Command): void {
 
 export function registerRekey(program: Command): void {
   const what = 'give up the ids of a list after its id in the catalogue has changed';
-  const command = companyCommand(program, 'rekey', what).requiredOption('--resource <name>', 'the list');
+  const command = companyCommand(program, 'rekey', what).addOption(resourceOption('the list').makeOptionMandatory());
   askingFirst(command).action(async ({ resource, yes, ...options }: CompanyOptions & { resource: string; yes?: boolean }) => {
     const { environment, company } = options;
     const question = `Mark every row of ${resource} of company ${company} (${environment}) deleted, until its next sync?`;

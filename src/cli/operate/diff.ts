@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import type { DiffItemModel, DiffModel } from '../../api/runs/run-diff.js';
 import { openAdminClient } from './admin-client.js';
-import { type ListOptions, limitOption, operatorCommand } from './operator-command.js';
+import { type ListOptions, limitOption, operatorCommand, resourceOption } from './operator-command.js';
 
 export function registerDiff(program: Command): void {
   operatorCommand(program, 'diff', 'show what changed in a list between two runs, member by member')
     .argument('<run>', 'id of the run')
     .argument('[against]', 'id of an earlier run (default: the previous run that walked the list)')
-    .option('--resource <name>', 'the list; optional if the run has one')
+    .addOption(resourceOption('the list; optional if the run has one'))
     .addOption(limitOption(1_000_000))
     .action(async (run: string, against: string | undefined, { resource, limit = Infinity, json, ...options }: ListOptions) => {
       const client = openAdminClient(options);

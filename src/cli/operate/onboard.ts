@@ -8,10 +8,12 @@ import { UsageFailure } from '../exit-code.js';
 import { print } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { COMPANY_COLUMNS } from './companies.js';
-import { type CompanyOptions, companyCommand } from './operator-command.js';
+import { type CompanyOptions, companyIdOption, environmentOption, operatorCommand } from './operator-command.js';
 
 export function registerOnboard(program: Command): void {
-  companyCommand(program, 'onboard', 'onboard a company with its refresh token, read from standard input')
+  operatorCommand(program, 'onboard', 'onboard a company with its refresh token, read from standard input')
+    .addOption(environmentOption().makeOptionMandatory())
+    .addOption(companyIdOption().makeOptionMandatory())
     .option('--refresh-token-file <file>', 'read the refresh token from this file instead')
     .addHelpText('after', '\nThe refresh token is never an argument, since every process on the machine could read it there.')
     .action(async ({ refreshTokenFile, ...options }: CompanyOptions & { refreshTokenFile?: string }) => {

@@ -4,6 +4,7 @@ import { ENVIRONMENTS, type Environment, parseCompanyId } from '../../core/compa
 import { CommandFailure } from '../exit-code.js';
 import { type Columns, print, withFilled } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
+import { resolveNames } from './resolve-names.js';
 
 /** The options of every operator command. */
 export interface OperatorOptions {
@@ -34,12 +35,14 @@ export function operatorCommand(program: Command, name: string, description: str
       '--url <url>',
       'address of the admin API (default: where `muster up` listens, http://HOST:PORT, or PUBLIC_URL)',
       parseUrl,
-    );
+    )
+    .hook('preAction', (_program, command) => resolveNames(command));
 }
 
+/** A command that acts on one company. The environment may be left out where the company is onboarded in one of them alone. */
 export function companyCommand(program: Command, name: string, description: string): Command {
   return operatorCommand(program, name, description)
-    .addOption(environmentOption().makeOptionMandatory())
+    .addOption(environmentOption())
     .addOption(companyOption().makeOptionMandatory());
 }
 
@@ -74,10 +77,25 @@ export function environmentOption(): Option {
   return new Option('--environment <environment>', 'environment of the service').choices(ENVIRONMENTS);
 }
 
+/** The company by its id, a part of its name or the beginning of its id: `resolveNames` finds the id before the command acts. */
 export function companyOption(): Option {
+  return new Option('--company <company>', 'its name or a part of it, its company_id, or the beginning of that').argParser(
+    (text) =>
+      parseCompanyId(text) ??
+      (/^[^\p{Cc}\p{Cs}]{1,100}$/u.test(text.trim()) ? text.trim() : refuse('It must be a name or a company_id.')),
+  );
+}
+
+/** A company that may not be onboarded yet. */
+export function companyIdOption(): Option {
   return new Option('--company <company_id>', 'GUID of the company').argParser((text) => {
     return parseCompanyId(text) ?? refuse('It must be a GUID.');
   });
+}
+
+/** A list by its name: the command refuses one that Muster does not know. */
+export function resourceOption(description: string): Option {
+  return new Option('--resource <name>', description);
 }
 
 export function limitOption(most: number, preset?: number): Option {

@@ -1,14 +1,21 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
 import { COMPANY, type Columns, members, print } from '../table.js';
 import { openAdminClient } from './admin-client.js';
-import { companyOption, environmentOption, type ListOptions, limitOption, operatorCommand } from './operator-command.js';
+import {
+  companyOption,
+  environmentOption,
+  type ListOptions,
+  limitOption,
+  operatorCommand,
+  resourceOption,
+} from './operator-command.js';
 
 export function registerRejected(program: Command): void {
   operatorCommand(program, 'rejected', 'list records that the newest walk of each list rejected')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .addOption(new Option('--resource <resource>', 'only records of this list'))
+    .addOption(resourceOption('only records of this list'))
     .addOption(limitOption(500, 20))
     .addHelpText('after', '\nWith --json each record has its text as received, which may hold personal data.')
     .action(async ({ json, url, company, ...query }: ListOptions) => {

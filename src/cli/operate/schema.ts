@@ -3,18 +3,17 @@ import type { RebuildModel, SchemaColumnModel } from '../../api/feed/schema.js';
 import { type Columns, members, print, time, withFilled } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
+import { checkResources } from './resolve-names.js';
 
 export function registerSchema(program: Command): void {
   const schema = program.command('schema').description('list the columns of the typed views, and count them again');
   operatorCommand(schema, 'list', 'list the columns (default)', { isDefault: true })
     .argument('[resource]', 'only columns of this list')
     .action(async (resource: string | undefined, options: OperatorOptions) => {
-      const columns = await openAdminClient(options).list<SchemaColumnModel>('/api/schema', { resource });
+      const client = openAdminClient(options);
+      if (resource !== undefined) await checkResources(client, [resource]);
+      const columns = await client.list<SchemaColumnModel>('/api/schema', { resource });
       print(columns, withFilled(columns, COLUMNS, RARE), options);
-      if (resource !== undefined && columns.length === 0)
-        console.error(
-          `There is no list ${JSON.stringify(resource)} with columns. Name a list: the columns of its views are listed with it.`,
-        );
     });
   operatorCommand(schema, 'rebuild', 'have a worker count values and misfits in the mirror; names and types stay')
     .argument('[resource]', 'only columns of this list')

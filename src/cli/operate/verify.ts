@@ -1,9 +1,17 @@
 import type { Command } from 'commander';
 import type { RunModel } from '../../api/runs/run-model.js';
-import { ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
+import { ENVIRONMENTS, type Environment, parseCompanyId } from '../../core/company.js';
 import { CommandFailure, UsageFailure } from '../exit-code.js';
-import { openAdminClient } from './admin-client.js';
-import { type CompanyOptions, companyOption, companyPath, environmentOption, operatorCommand } from './operator-command.js';
+import { type AdminClient, openAdminClient } from './admin-client.js';
+import {
+  type CompanyOptions,
+  companyOption,
+  companyPath,
+  environmentOption,
+  operatorCommand,
+  resourceOption,
+} from './operator-command.js';
+import { findCompany } from './resolve-names.js';
 import { printRun } from './runs.js';
 import { requireSuccess, waitForEnd } from './sync.js';
 
@@ -15,17 +23,19 @@ interface VerifyOptions extends Partial<CompanyOptions> {
 export function registerVerify(program: Command): void {
   operatorCommand(program, 'verify', 'compare the service with the mirror of a company; this changes nothing')
     .argument('[environment]', 'environment of the service')
-    .argument('[company_id]', 'GUID of the company')
+    .argument('[company]', 'its name or a part of it, its company_id, or the beginning of that')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .option('--resource <name>', 'only this list; you may repeat it', (name, names: string[] | undefined) => [
-      ...(names ?? []),
-      name,
-    ])
+    .addOption(
+      resourceOption('only this list; you may repeat it').argParser((name, names: string[] | undefined) => [
+        ...(names ?? []),
+        name,
+      ]),
+    )
     .option('--wait', 'wait until the run has ended; exit code 1 if it finds a fault or did not succeed')
     .action(async (environment: string | undefined, company: string | undefined, options: VerifyOptions) => {
       const client = openAdminClient(options);
-      const path = companyPath(namedCompany(environment, company, options));
+      const path = companyPath(await namedCompany(client, environment, company, options));
       let { run } = await client.post<{ run: RunModel }>(`${path}/verify`, { resources: options.resource });
       if (options.wait) run = await waitForEnd(client, run);
       await printRun(client, run, options);
@@ -46,10 +56,22 @@ function faultsOf(found: RunModel['walks'][number]['verify']): number {
   return found ? found.missing + found.extra + found.different : 0;
 }
 
-function namedCompany(named: string | undefined, company: string | undefined, options: VerifyOptions) {
-  const environment = ENVIRONMENTS.find((each) => each === (named ?? options.environment));
-  if (environment === undefined) throw new UsageFailure('Name the environment, production or test, and then the company.');
-  const companyId = parseCompanyId(company ?? options.company ?? '');
-  if (companyId === undefined) throw new UsageFailure('Name the company by its GUID, after the environment.');
-  return { environment, company: companyId };
+/** The company that the options name, or the arguments: an environment and a company, or a company alone. */
+async function namedCompany(
+  client: AdminClient,
+  first: string | undefined,
+  second: string | undefined,
+  options: VerifyOptions,
+): Promise<Pick<CompanyOptions, 'environment' | 'company'>> {
+  const named = ENVIRONMENTS.find((each) => each === first);
+  const environment = named ?? options.environment;
+  const text = options.company ?? (named === undefined ? first : second);
+  if (text === undefined || (named === undefined && second !== undefined))
+    throw new UsageFailure(
+      'Name the company, with its environment before it if it is onboarded in both: muster verify test Acme.',
+    );
+  const companyId = parseCompanyId(text);
+  if (companyId !== undefined && environment !== undefined) return { environment, company: companyId };
+  const found = await findCompany(client, companyId ?? text.trim(), { environment });
+  return { environment: found.environment as Environment, company: found.companyId };
 }

@@ -88,8 +88,8 @@ test('verify without --wait only asks, and names what it lacks', async () => {
   expect(json()).toMatchObject([{ kind: 'verify', status: 'queued' }]);
   await harness.work(json()[0].id);
   for (const [args, said] of [
-    [['verify'], 'Name the environment, production or test'],
-    [['verify', 'test', 'Records'], 'Name the company by its GUID'],
+    [['verify'], 'Name the company, with its environment'],
+    [['verify', 'test', 'Nobody Ltd'], 'No company in test has "Nobody Ltd" in its name'],
   ] as const) {
     const refused = await operate(args);
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(said)]);

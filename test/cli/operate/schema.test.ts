@@ -55,15 +55,19 @@ test('columns are printed with the keys that they are of, of one list or of all'
   expect(one.json().map(({ resource, column }) => `${resource} ${column}`)).toEqual(['departments id_2', 'departments name']);
 });
 
-test('the name of a view or of no list prints a hint, and nothing to a program', async () => {
-  const hint = expect.stringMatching(/no list "employees_history" with columns\. Name a list/);
-  expect(await operate('schema', 'employees_history')).toMatchObject({ code: 0, stderr: hint });
-  expect(await operate('schema', 'employees_history', '--json')).toMatchObject({ code: 0, stdout: '', stderr: hint });
+test('the name of a view, or of no list, is refused with the lists that there are', async () => {
+  const refused = {
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/no list "employees_history"\. .*There are: employees, /),
+  };
+  expect(await operate('schema', 'employees_history')).toMatchObject(refused);
+  expect(await operate('schema', 'employees_history', '--json')).toMatchObject(refused);
 });
 
 test('a list that the catalogue does not have is an error that says so', async () => {
   const { code, stderr } = await operate('schema', 'rebuild', 'nothing');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('unknown_resource')]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('unknown_resource')]);
 });
 
 test('a rebuild is asked for by the command, and done by the next sweep of a worker', async () => {
