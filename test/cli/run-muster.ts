@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll } from 'vitest';
 
-const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url));
+export const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url));
 
 /** A folder for MUSTER_HOME, gone after the test file. */
 export const HOME = mkdtempSync(path.join(tmpdir(), 'muster-cli-'));

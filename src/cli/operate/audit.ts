@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { AuditEntryModel } from '../../api/operation/audit-model.js';
-import { type Columns, members, print, time } from '../table.js';
+import { COMPANY, type Columns, members, print, spare, time } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { companyOption, environmentOption, type ListOptions, limitOption, operatorCommand } from './operator-command.js';
 
@@ -21,10 +21,10 @@ export function registerAudit(program: Command): void {
     .addOption(limitOption(500))
     .addOption(new Option('--csv', 'print CSV (RFC 4180), for spreadsheets').conflicts('json'))
     .addHelpText('after', `\nWithout --limit it prints the newest ${SHOWN}; with --csv, all.`)
-    .action(async ({ json, csv, url, company, limit = csv ? undefined : SHOWN, ...query }: AuditOptions) => {
+    .action(async ({ json, wide, csv, url, company, limit = csv ? undefined : SHOWN, ...query }: AuditOptions) => {
       const filter = { company_id: company, ...query, limit };
       const entries = await openAdminClient({ url }).list<AuditEntryModel>('/api/audit', filter);
-      if (!csv) return print(entries, COLUMNS, { json });
+      if (!csv) return print(entries, COLUMNS, { json, wide }, 'No entries match.');
       const { auditCsv } = await import('../../api/operation/audit-csv.js');
       process.stdout.write(auditCsv(entries));
     });
@@ -32,8 +32,10 @@ export function registerAudit(program: Command): void {
 
 const COLUMNS: Columns<AuditEntryModel> = {
   AT: ({ at }) => time(at),
-  ...members('actor', 'role', 'action', 'environment'),
-  COMPANY: ({ company_id }) => company_id,
+  ...members('actor'),
+  ...spare(members('role')),
+  ...members('action'),
+  ...COMPANY,
   DETAILS: ({ details }) =>
     Object.entries(details)
       .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)

@@ -24,7 +24,7 @@ export function registerBarriers(program: Command): void {
       const read = (from: string | number, count: number) =>
         client.get<{ data: Barrier[]; next_after: number }>('/api/barriers', { after: from, resource, limit: count });
       const { data, next_after: last } = await read(after, limit);
-      print(data, COLUMNS, options);
+      print(data, COLUMNS, options, 'No barriers match.');
       if ((await read(last, 1)).next_after !== last) console.error(`More barriers follow: continue with --after ${last}.`);
     });
 }

@@ -32,10 +32,18 @@ export function registerCertificates(program: Command): void {
       `\nWithout --limit it prints the newest ${SHOWN}; with --output it writes all, the oldest first.\nA person who has both files checks them with \`muster certificate check PATH\`.`,
     )
     .action(
-      async ({ json, url, company, output, limit = output === undefined ? SHOWN : undefined, ...query }: CertificatesOptions) => {
+      async ({
+        json,
+        wide,
+        url,
+        company,
+        output,
+        limit = output === undefined ? SHOWN : undefined,
+        ...query
+      }: CertificatesOptions) => {
         const client = openAdminClient({ url });
         const found = await client.list<CertificateModel>('/api/certificates', { company_id: company, ...query, limit });
-        if (output === undefined) return print(found, COLUMNS, { json });
+        if (output === undefined) return print(found, COLUMNS, { json, wide }, 'No certificates match.');
         await writeBoth(output, found, client);
         console.error(`Wrote ${found.length} certificates to ${output}, and the keys to ${keyFileOf(output)}.`);
       },

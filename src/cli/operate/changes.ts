@@ -29,7 +29,7 @@ export function registerChanges(program: Command): void {
       const changes = lines.map((line) => JSON.parse(line) as Change);
       // Programs get the lines unchanged: parsing and serializing them would lose digits of numbers.
       if (options.json) process.stdout.write(text);
-      else print(changes, COLUMNS, options);
+      else print(changes, COLUMNS, options, 'No changes match.');
       const last = changes.at(-1)?.seq;
       if (last !== undefined && (await read(String(last), 1)) !== '')
         console.error(`More changes follow: continue with --after ${last}.`);

@@ -2,7 +2,8 @@ import { type Command, Option } from 'commander';
 import { type CompanyModel, CompanyStatusName, ListProofName, ListStateName } from '../../api/companies/company-model.js';
 import type { RekeyedModel } from '../../api/operation/rekey.js';
 import { UsageFailure } from '../exit-code.js';
-import { COMPANY, type Columns, members, print, time } from '../table.js';
+import { type Columns, members, print, spare, time } from '../table.js';
+import { plain } from '../terminal.js';
 import { openAdminClient } from './admin-client.js';
 import {
   askingFirst,
@@ -13,6 +14,7 @@ import {
   confirm,
   environmentOption,
   type ListOptions,
+  noneOf,
   operatorCommand,
   resourceOption,
 } from './operator-command.js';
@@ -46,7 +48,13 @@ export function registerCompanies(program: Command): void {
       const client = openAdminClient(options);
       if (company === undefined) {
         const query = { environment, status, q: search, resource, state, proof, sort };
-        print(await client.list<CompanyModel>('/api/companies', query), COMPANY_COLUMNS, options);
+        const isFiltered = Object.values(query).some((value) => value !== undefined);
+        print(
+          await client.list<CompanyModel>('/api/companies', query),
+          COMPANY_COLUMNS,
+          options,
+          noneOf('companies', isFiltered),
+        );
         return;
       }
       if (environment === undefined) throw new UsageFailure('--company needs --environment: the same company may exist in both.');
@@ -54,9 +62,9 @@ export function registerCompanies(program: Command): void {
       print([model], COMPANY_COLUMNS, options);
       if (options.json) return;
       console.log();
-      print(model.resources, RESOURCE_COLUMNS, options);
+      print(model.resources, RESOURCE_COLUMNS, options, 'It has no lists yet.');
       for (const list of model.resources)
-        if (list.service_says !== undefined) console.log(`\n${list.resource}: the service says: ${list.service_says}`);
+        if (list.service_says !== undefined) console.log(`\n${list.resource}: the service says: ${plain(list.service_says)}`);
       if (model.authorize_url) console.log(`\nauthorize again at ${model.authorize_url}`);
     });
 }
@@ -96,20 +104,25 @@ export function registerRekey(program: Command): void {
 }
 
 export const COMPANY_COLUMNS: Columns<CompanyModel> = {
-  ...COMPANY,
-  ...members('name'),
+  ...spare({ ENVIRONMENT: ({ environment }: CompanyModel) => environment }),
+  COMPANY: ({ company_id, name }) => ({ id: company_id, name: name ?? undefined }),
   STATUS: ({ status, reauthorization_reason: reason }) => (reason ? `${status} (${reason})` : status),
-  RECORDS: ({ resources }) => resources.map(({ resource, records }) => `${resource} ${records}`).join(', ') || undefined,
+  ...spare({
+    RECORDS: ({ resources }: CompanyModel) =>
+      resources.map(({ resource, records }) => `${resource} ${records}`).join(', ') || undefined,
+  }),
   'VERIFIED SINCE': ({ resources }) => time(oldestVerified(resources)),
-  'NEXT SYNC': ({ next_sync_at }) => time(next_sync_at),
+  ...spare({ 'NEXT SYNC': ({ next_sync_at }: CompanyModel) => time(next_sync_at) }),
 };
 
-const RESOURCE_COLUMNS: Columns<CompanyModel['resources'][number]> = {
+type ListModel = CompanyModel['resources'][number];
+
+const RESOURCE_COLUMNS: Columns<ListModel> = {
   ...members('resource', 'records'),
   STATE: ({ state, reason }) => (reason ? `${state} (${reason})` : state),
   SINCE: ({ since }) => time(since),
   'LAST VERIFIED': ({ last_verified_at }) => time(last_verified_at),
-  'LAST RUN': ({ last_run_id }) => last_run_id,
+  ...spare({ 'LAST RUN': ({ last_run_id }: ListModel) => last_run_id }),
 };
 
 /** The oldest proof of the company's lists; undefined while one of them was never verified. */

@@ -5,7 +5,7 @@ import {
   NotificationStatusName,
   type RedeliveredModel,
 } from '../../api/operation/notifications.js';
-import { COMPANY, type Columns, members, print, time } from '../table.js';
+import { COMPANY, type Columns, members, print, spare, time } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import {
   companyOption,
@@ -48,8 +48,11 @@ const COLUMNS: Columns<NotificationModel> = {
   OCCURRED: ({ occurred_at }) => time(occurred_at),
   ...members('type'),
   ...COMPANY,
-  ...members('status', 'attempts'),
-  NEXT: ({ next_attempt_at }) => time(next_attempt_at),
+  ...members('status'),
+  ...spare({
+    ATTEMPTS: ({ attempts }: NotificationModel) => attempts,
+    NEXT: ({ next_attempt_at }: NotificationModel) => time(next_attempt_at),
+  }),
   'LAST ERROR': ({ last_error }) =>
     last_error && [last_error.code, last_error.status, last_error.cause].filter(Boolean).join(' '),
 };

@@ -2,13 +2,12 @@ import { createInterface } from 'node:readline/promises';
 import { type Command, type CommandOptions, InvalidArgumentError, Option } from 'commander';
 import { ENVIRONMENTS, type Environment, parseCompanyId } from '../../core/company.js';
 import { CommandFailure } from '../exit-code.js';
-import { type Columns, print, withFilled } from '../table.js';
+import { type Columns, type PrintOptions, print, withFilled } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
 import { resolveNames } from './resolve-names.js';
 
 /** The options of every operator command. */
-export interface OperatorOptions {
-  readonly json?: boolean;
+export interface OperatorOptions extends PrintOptions {
   readonly url?: string;
 }
 
@@ -31,6 +30,7 @@ export function operatorCommand(program: Command, name: string, description: str
     .command(name, options)
     .description(description)
     .option('--json', 'print one JSON object a line')
+    .option('--wide', 'print tables whole, however wide, with ids')
     .option(
       '--url <url>',
       'address of the admin API (default: where `muster up` listens, http://HOST:PORT, or PUBLIC_URL)',
@@ -55,10 +55,16 @@ export function listCommand<T extends object>(
 ): void {
   const list = operatorCommand(group, 'list', `${description} (default)`, { isDefault: true });
   for (const filter of filters) list.addOption(filter);
-  list.action(async ({ json, url, company, ...query }: ListOptions) => {
+  list.action(async ({ json, wide, url, company, ...query }: ListOptions) => {
     const items = await openAdminClient({ url }).list<T>(path, { company_id: company, ...query });
-    print(items, withFilled(items, columns, rare), { json });
+    const isFiltered = company !== undefined || Object.keys(query).some((name) => name !== 'limit');
+    print(items, withFilled(items, columns, rare), { json, wide }, noneOf(group.name().replaceAll('-', ' '), isFiltered));
   });
+}
+
+/** Says that a list is empty, and whether its filters may be the reason. */
+export function noneOf(items: string, isFiltered: boolean): string {
+  return isFiltered ? `No ${items} match.` : `There are no ${items}.`;
 }
 
 /** A command of a group whose argument is an id, for example of a run. `act` gets the id encoded for a path. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
-import { COMPANY, type Columns, members, print } from '../table.js';
+import { COMPANY, type Columns, members, print, spare } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import {
   companyOption,
@@ -18,14 +18,17 @@ export function registerRejected(program: Command): void {
     .addOption(resourceOption('only records of this list'))
     .addOption(limitOption(500, 20))
     .addHelpText('after', '\nWith --json each record has its text as received, which may hold personal data.')
-    .action(async ({ json, url, company, ...query }: ListOptions) => {
+    .action(async ({ json, wide, url, company, ...query }: ListOptions) => {
       const filter = { company_id: company, ...query };
-      print(await openAdminClient({ url }).list<RejectedRecordModel>('/api/rejected', filter), COLUMNS, { json });
+      const records = await openAdminClient({ url }).list<RejectedRecordModel>('/api/rejected', filter);
+      print(records, COLUMNS, { json, wide }, 'No records are rejected.');
     });
 }
 
 /** The table leaves out the texts, since a terminal would keep them in its history. */
 const COLUMNS: Columns<RejectedRecordModel> = {
   ...COMPANY,
-  ...members('resource', 'run_id', 'page', 'position', 'reason'),
+  ...members('resource'),
+  ...spare(members('run_id')),
+  ...members('page', 'position', 'reason'),
 };

@@ -26,7 +26,8 @@ export async function resolveNames(command: Command): Promise<void> {
     url?: string;
   }>();
   const lists = [resource ?? [], resources ?? []].flat();
-  const isFilter = command.options.some(({ long }) => long === '--limit');
+  // In a list the company is a filter, which may mean both environments; elsewhere it is the one company that the command acts on.
+  const isFilter = command.name() === 'list' || command.options.some(({ long }) => long === '--limit');
   const asksForCompany =
     company !== undefined && (parseCompanyId(company) === undefined || (environment === undefined && !isFilter));
   if (lists.length === 0 && !asksForCompany) return;

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { type RunModel, RunStatusName } from '../../api/runs/run-model.js';
-import { COMPANY, type Columns, members, print, time } from '../table.js';
+import { COMPANY, type Columns, members, print, spare, time } from '../table.js';
+import { plain } from '../terminal.js';
 import type { AdminClient } from './admin-client.js';
 import type { HoldModel } from './holds.js';
 import {
@@ -30,8 +31,8 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
   print([run], RUN_COLUMNS, options);
   if (options.json) return;
   console.log();
-  if (run.kind === 'verify') print(run.walks, READING_COLUMNS, options);
-  else print(run.walks, WALK_COLUMNS, options);
+  if (run.kind === 'verify') print(run.walks, READING_COLUMNS, options, 'It has no lists yet.');
+  else print(run.walks, WALK_COLUMNS, options, 'It has no lists yet.');
   const holds = await client.list<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
   const notes = [
     ...run.walks.flatMap(({ resource, verify }) =>
@@ -58,7 +59,7 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
       .filter(({ run_id }) => run_id === run.id)
       .map(({ resource, count }) => `${resource}: ${count} deletions are held back: see \`muster holds\`.`),
   ];
-  if (notes.length > 0) console.log(`\n${notes.join('\n')}`);
+  if (notes.length > 0) console.log(`\n${notes.map(plain).join('\n')}`);
 }
 
 type Reading = RunModel['walks'][number]['verify'];
@@ -66,11 +67,14 @@ type Reading = RunModel['walks'][number]['verify'];
 const RUN_COLUMNS: Columns<RunModel> = {
   RUN: ({ id }) => id,
   ...COMPANY,
-  ...members('trigger', 'status'),
+  ...spare(members('trigger')),
+  ...members('status'),
   STARTED: ({ started_at }) => time(started_at),
-  FINISHED: ({ finished_at }) => time(finished_at),
-  VERIFIED: ({ kind, walks }) =>
-    kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
+  ...spare({
+    FINISHED: ({ finished_at }: RunModel) => time(finished_at),
+    VERIFIED: ({ kind, walks }: RunModel) =>
+      kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
+  }),
 };
 
 /** The counts of a verification read, unless its list was never proved: then they mean nothing. */
@@ -88,7 +92,11 @@ const READING_COLUMNS: Columns<RunModel['walks'][number]> = {
 };
 
 const WALK_COLUMNS: Columns<RunModel['walks'][number]> = {
-  ...members('resource', 'status', 'pages', 'received', 'inserted', 'updated', 'unchanged', 'deleted'),
+  ...members('resource', 'status'),
+  ...spare(members('pages')),
+  ...members('received', 'inserted', 'updated'),
+  ...spare(members('unchanged')),
+  ...members('deleted'),
   TOTAL: ({ total_records }) => total_records,
   VERIFIED: ({ verified, proof, unverified_reason, error }) => (verified ? (proof ?? 'yes') : (unverified_reason ?? error?.code)),
 };

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { RebuildModel, SchemaColumnModel } from '../../api/feed/schema.js';
-import { type Columns, members, print, time, withFilled } from '../table.js';
+import { type Columns, members, print, spare, time, withFilled } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 import { checkResources } from './resolve-names.js';
@@ -13,7 +13,7 @@ export function registerSchema(program: Command): void {
       const client = openAdminClient(options);
       if (resource !== undefined) await checkResources(client, [resource]);
       const columns = await client.list<SchemaColumnModel>('/api/schema', { resource });
-      print(columns, withFilled(columns, COLUMNS, RARE), options);
+      print(columns, withFilled(columns, COLUMNS, RARE), options, 'There are no columns yet.');
     });
   operatorCommand(schema, 'rebuild', 'have a worker count values and misfits in the mirror; names and types stay')
     .argument('[resource]', 'only columns of this list')
@@ -31,16 +31,23 @@ function listed(items: readonly string[]): string | undefined {
 const COLUMNS: Columns<SchemaColumnModel> = {
   ...members('resource', 'column', 'type'),
   KEY: ({ path }) => path.map((key) => JSON.stringify(key)).join(' > '),
-  SINCE: ({ first_seen_at }) => time(first_seen_at),
-  'LAST SEEN': ({ last_seen_at }) => time(last_seen_at),
-  ...members('values', 'nulls', 'misfits'),
-  FROM: ({ declared }) => (declared === null ? 'inferred' : `declared ${declared}`),
-  ...members('catalogue'),
+  ...spare({
+    SINCE: ({ first_seen_at }: SchemaColumnModel) => time(first_seen_at),
+    'LAST SEEN': ({ last_seen_at }: SchemaColumnModel) => time(last_seen_at),
+  }),
+  ...members('values'),
+  ...spare(members('nulls')),
+  ...members('misfits'),
+  ...spare({
+    FROM: ({ declared }: SchemaColumnModel) => (declared === null ? 'inferred' : `declared ${declared}`),
+    ...members('catalogue'),
+  }),
 };
 
 /** Most lists have none of these. */
-const RARE: Columns<SchemaColumnModel> = {
-  VIEW: ({ resource, view }) => (view === resource ? undefined : view),
-  'OF KIND': ({ misfit_kinds }) => listed(Object.entries(misfit_kinds).map(([kind, count]) => `${kind} ${count}`)),
-  TWINS: ({ twins }) => listed(twins.map(({ column }) => column)),
-};
+const RARE: Columns<SchemaColumnModel> = spare({
+  VIEW: ({ resource, view }: SchemaColumnModel) => (view === resource ? undefined : view),
+  'OF KIND': ({ misfit_kinds }: SchemaColumnModel) =>
+    listed(Object.entries(misfit_kinds).map(([kind, count]) => `${kind} ${count}`)),
+  TWINS: ({ twins }: SchemaColumnModel) => listed(twins.map(({ column }) => column)),
+});

@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import type { BudgetModel } from '../../api/operation/budget.js';
 import type { OverviewModel } from '../../api/operation/overview.js';
 import { CommandFailure } from '../exit-code.js';
-import { tableLines, time } from '../table.js';
+import { time } from '../table.js';
+import { pairLines, widthOf } from '../terminal.js';
 import { openAdminClient } from './admin-client.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 
@@ -12,8 +13,7 @@ export function registerStatus(program: Command): void {
     const overview = await openAdminClient(options).overview();
     if (options.json) console.log(JSON.stringify(overview));
     else {
-      const [, ...lines] = tableLines(Object.entries(textsOf(overview)), { '': ([name]) => name, ' ': ([, text]) => text });
-      for (const line of lines) console.log(line);
+      for (const line of pairLines(Object.entries(textsOf(overview)), widthOf())) console.log(line);
     }
     if (!overview.ready) throw new CommandFailure('Muster is not ready.');
   });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../../src/core/company.js';
 import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../../api/admin-fixture.js';
-import { runMuster } from '../run-muster.js';
+import { MUSTER, onTerminal, runMuster } from '../run-muster.js';
 
 // Companies and lists as people name them.
 
@@ -36,8 +36,8 @@ describe('a company', () => {
     ['its whole name, where others contain it', 'nordic fish'],
     ['its id without an environment', 'AAAA1111-0000-4000-8000-000000000001'],
   ])('is found by %s', async (_what, company) => {
-    const { code, stdout, stderr } = await operate('companies', '--company', company);
-    expect([code, stderr]).toEqual([0, '']);
+    const { code, stdout } = await operate('companies', '--company', company);
+    expect(code).toBe(0);
     expect(stdout).toContain(nordic.companyId);
     expect(stdout).not.toContain(nordicTwin.companyId);
   });
@@ -64,7 +64,7 @@ describe('a company', () => {
       2,
       expect.stringContaining('"Both Ways" is in both environments: name one with --environment.'),
     ]);
-    expect(await operate('runs', '--company', 'Both Ways')).toMatchObject({ code: 0 });
+    for (const list of ['runs', 'holds']) expect((await operate(list, '--company', 'Both Ways')).code).toBe(0);
     expect((await operate('pause', '--company', 'both', '--environment', 'test', '--json')).json()).toMatchObject([
       { environment: 'test', status: 'paused' },
     ]);
@@ -120,5 +120,52 @@ describe('a list', () => {
         { resource: 'shifts', in_catalogue: false },
       ],
     });
+  });
+});
+
+describe('an empty list', () => {
+  test.each([
+    [['runs', '--status', 'failed'], 'No runs match.\n'],
+    [['runs', '--company', 'aaaa1111-0000-4000-8000-000000000001'], 'No runs match.\n'],
+    [['holds'], 'There are no holds.\n'],
+    [['holds', '--cause', 'grant'], 'No holds match.\n'],
+    [['companies', '--search', 'nobody of this name'], 'No companies match.\n'],
+    [['changes', '--after', '1'], 'No changes match.\n'],
+  ])('says so to people, and nothing to programs: %j', async (args, said) => {
+    expect(await operate(...args)).toMatchObject({ code: 0, stdout: '', stderr: said });
+    expect(await operate(...args, '--json')).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  });
+});
+
+describe('tables', () => {
+  const withColumns = (columns: string, ...args: string[]) =>
+    runMuster([...args, '--url', admin.url], { MUSTER_ADMIN_TOKEN: TOKEN, COLUMNS: columns });
+
+  test('are as wide as COLUMNS says, with names in place of ids, and whole with --wide or into a pipe', async () => {
+    const fitted = await withColumns('80', 'companies');
+    for (const line of fitted.stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+    expect(fitted.stdout).toContain('Nordic Fish and Ships');
+    expect(fitted.stdout).not.toContain(nordic.companyId);
+    for (const whole of [await operate('companies'), await withColumns('80', 'companies', '--wide')]) {
+      expect(whole.stdout).toMatch(new RegExp(`^test +${nordic.companyId} +Nordic Fish +active`, 'm'));
+      expect(whole.stdout).toContain('NEXT SYNC');
+    }
+  });
+
+  test('have the width and the colours of a terminal, unless NO_COLOR is set', async () => {
+    const command = (env: string) =>
+      `stty cols 80; ${env} MUSTER_ADMIN_TOKEN=${TOKEN} ${process.execPath} ${MUSTER} companies --url ${admin.url}`;
+    const inColour = await onTerminal(command(''));
+    expect(inColour).toContain('\u001b[1mCOMPANY\u001b[22m');
+    expect(inColour).toMatch(/Nordic Fish +\u001b\[32mactive\u001b\[39m/);
+    const plain = await onTerminal(command('NO_COLOR=1'));
+    expect(plain).not.toContain('\u001b');
+    for (const line of plain.split('\r\n')) expect(line.length).toBeLessThanOrEqual(80);
+  });
+
+  test('have colours in a pipe where FORCE_COLOR is set, and lines for programs never', async () => {
+    const forced = { MUSTER_ADMIN_TOKEN: TOKEN, FORCE_COLOR: '1' };
+    expect((await runMuster(['companies', '--url', admin.url], forced)).stdout).toContain('\u001b[1mCOMPANY');
+    expect((await runMuster(['companies', '--url', admin.url, '--json'], forced)).stdout).not.toContain('\u001b');
   });
 });
