@@ -1,17 +1,35 @@
 import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import { stampChanges } from '../../db/tables/change-batches.js';
-import { type ChangePage, type ChangeRow, type ChangeQuery as FeedQuery, readChanges } from '../../db/tables/feed.js';
+import {
+  type ChangePage,
+  type ChangeRow,
+  type ChangeQuery as FeedQuery,
+  readChanges,
+  readNewestChanges,
+} from '../../db/tables/feed.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
-import { EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
+import {
+  CompanyFilters,
+  filterOf,
+  limit,
+  queryOf,
+  RecordId,
+  ResourceName,
+  Sequence,
+  SequenceAfter,
+  Time,
+} from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { textOf } from '../plumbing/text-portions.js';
 
 const NDJSON = 'application/x-ndjson';
-/** A response of lines has no member for these two, so they are headers. */
+/** A response of lines has no member for these, so they are headers. */
 const NEXT_AFTER = 'X-Next-After';
+const NEXT_BEFORE = 'X-Next-Before';
 const FEED = 'X-Feed';
 /** About how many bytes a change has in addition to its data. */
 const MEMBERS_BYTES = 400;
@@ -19,7 +37,19 @@ const MEMBERS_BYTES = 400;
 const ChangeQuery = queryOf({
   after: SequenceAfter.describe('next_after of the previous response; 0 begins at the beginning.'),
   resource: ResourceName.exactOptional(),
-  environment: EnvironmentName.exactOptional(),
+  ...CompanyFilters,
+  id: RecordId.exactOptional().describe('The id of a record; with company_id it is found much sooner.'),
+  order: z
+    .literal('newest')
+    .exactOptional()
+    .describe(
+      'Newest first, for people, without `after` and `feed`: pass back next_before. A consumer would miss changes this way.',
+    ),
+  before: z
+    .string()
+    .regex(/^\d{1,18}$/, 'must be the next_before of an earlier answer')
+    .exactOptional()
+    .describe('With order=newest: next_before of the previous response.'),
   feed: z
     .uuid('must be the feed of an earlier answer')
     .exactOptional()
@@ -41,6 +71,14 @@ export const Change = z
   })
   .meta({ id: 'Change', description: 'One change of one mirrored record.' });
 
+const ChangesPage = z.object({
+  data: z.array(Change),
+  next_after: Sequence.describe('With order=newest: the end of the feed, where a reader who follows it goes on.'),
+  next_before: Sequence.nullable().optional().describe('Only with order=newest; null on the last page.'),
+  feed: z.uuid(),
+});
+export type ChangesPageModel = z.output<typeof ChangesPage>;
+
 const { viewer } = operationsOf('changes');
 
 export function changeRoutes({ db, largeResponses }: LargeListDependencies): FastifyPluginAsyncZod {
@@ -48,36 +86,51 @@ export function changeRoutes({ db, largeResponses }: LargeListDependencies): Fas
     api.get(
       '/changes',
       viewer('listChanges', 'Read the change feed', {
-        description: `Always pass back next_after and feed: then no committed change is missed or repeated, whatever is written concurrently, and a feed of another database is refused. A page ends at limit, or at 8 MB of records, and has at least one change. With Accept: ${NDJSON} the response is one change a line. Either response has next_after and feed in the headers ${NEXT_AFTER} and ${FEED}.`,
+        description: `The feed of all companies, or of one company, one list or one record. Always pass back next_after and feed: then no committed change is missed or repeated, whatever is written concurrently, and a feed of another database is refused. A page ends at limit, or at 8 MB of records, and has at least one change. With Accept: ${NDJSON} the response is one change a line. Either response has next_after and feed in the headers ${NEXT_AFTER} and ${FEED}.`,
         querystring: ChangeQuery,
         response: {
           200: {
             description: 'A page of the feed',
             headers: {
               [NEXT_AFTER]: { description: 'next_after, in either format.', type: 'integer' },
+              [NEXT_BEFORE]: {
+                description: 'next_before, in either format, with order=newest; absent on the last page.',
+                type: 'integer',
+              },
               [FEED]: { description: 'feed, in either format.', type: 'string', format: 'uuid' },
             },
             content: {
-              'application/json': { schema: z.object({ data: z.array(Change), next_after: Sequence, feed: z.uuid() }) },
+              'application/json': { schema: ChangesPage },
               [NDJSON]: { schema: z.string().describe('One Change a line; each line ends with a line feed.') },
             },
           },
         },
         problems: ['changes_expired', 'feed_restarted', 'overloaded'],
       }),
-      async ({ query, headers }, reply) => {
+      async ({ query: given, headers }, reply) => {
+        const { order, before, ...query } = filterOf(given);
+        const isNewestFirst = order === 'newest';
+        if (isNewestFirst ? query.after !== '0' || query.feed !== undefined : before !== undefined)
+          throw new MusterError('invalid_request', 'Give order=newest and before, or after and feed: the two orders do not mix.');
         // Only numbered batches are read, so this numbers the batches committed since the last call.
         await stampChanges(db);
         const isLines = headers.accept?.includes(NDJSON) ?? false;
-        const { rows, nextAfter, feed } = await largeResponses.read(
+        const readOldest = isLines ? readUntilFound : readChanges;
+        const { rows, nextAfter, nextBefore, feed } = await largeResponses.read(
           reply,
-          (mostBytes) => (isLines ? readUntilFound : readChanges)(db, { ...query, mostBytes }),
+          async (mostBytes): Promise<Found> => {
+            if (!isNewestFirst) return readOldest(db, { ...query, mostBytes });
+            const { newest, ...page } = await readNewestChanges(db, { ...query, before, mostBytes });
+            return { ...page, nextAfter: newest };
+          },
           (page) => page.rows.reduce((bytes, row) => bytes + sizeOf(row), 0),
         );
         // The changes are JSON already. Parsing and serializing them again would lose digits of numbers.
         reply.serializer((text: string) => text);
         reply.header(NEXT_AFTER, nextAfter).header(FEED, feed);
+        if (nextBefore != null) reply.header(NEXT_BEFORE, nextBefore);
         if (isLines) return raw(reply.type(NDJSON), textOf({ rows, sizeOf, present: presentLine }));
+        const further = isNewestFirst ? `,"next_before":${nextBefore ?? 'null'}` : '';
         return raw(
           reply.type('application/json; charset=utf-8'),
           textOf({
@@ -86,12 +139,17 @@ export function changeRoutes({ db, largeResponses }: LargeListDependencies): Fas
             present: presentChange,
             before: '{"data":[',
             between: ',',
-            after: `],"next_after":${nextAfter},"feed":"${feed}"}`,
+            after: `],"next_after":${nextAfter}${further},"feed":"${feed}"}`,
           }),
         );
       },
     );
   };
+}
+
+/** A page in either order. */
+interface Found extends Pick<ChangePage, 'rows' | 'nextAfter' | 'feed'> {
+  readonly nextBefore?: string | null;
 }
 
 /** A client that reads lines takes a response without lines for the end of the feed, so an empty page is never sent before it. */

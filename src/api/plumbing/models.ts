@@ -21,6 +21,13 @@ export const SequenceAfter = z
   .default('0');
 /** The form of every name that a catalogue may give. Without it a NUL or a lone surrogate would reach PostgreSQL, which refuses both. */
 export const ResourceName = z.string().regex(/^[a-z][a-z0-9_]*$/, 'must be the name of a resource, for example employees');
+/** The id of a record, in a body or a query: any text that PostgreSQL takes. */
+export const RecordId = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(2_000, 'is longer than any id')
+  // oxlint-disable-next-line no-control-regex
+  .regex(/^[^\u0000]*$/, 'holds a NUL, which no id has');
 /** ISO 8601 in UTC. */
 export const Time = z.string().meta({ format: 'date-time' });
 export const Count = z.int().min(0);

@@ -1,11 +1,11 @@
 // Pages of the change feed, read from muster.change_batches and muster.changes. Nothing is locked.
 import type pg from 'pg';
-import type { Environment } from '../../core/company.js';
+import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../connection/database.js';
 import { inPassingTransaction } from '../connection/passing-transaction.js';
 import { READ_TIMEOUT } from '../connection/session.js';
-import { named } from '../statements/named-parameters.js';
+import { type Asked, type Ends, feedStatements, PAGE_BYTES } from './feed-statements.js';
 
 export interface ChangeRow {
   /** A bigint in decimal. */
@@ -21,11 +21,18 @@ export interface ChangeRow {
   readonly runId: string | null;
 }
 
-export interface ChangeQuery {
-  /** The last number that the reader has seen, or 0. A bigint in decimal, as all numbers here. */
-  readonly after: string;
+/** Which changes of the feed. */
+export interface ChangeFilter {
   readonly resource?: string;
   readonly environment?: Environment;
+  readonly companyId?: string;
+  /** The id of a record. */
+  readonly id?: string;
+}
+
+export interface ChangeQuery extends ChangeFilter {
+  /** The last number that the reader has seen, or 0. A bigint in decimal, as all numbers here. */
+  readonly after: string;
   /** The id of the feed that gave `after`, where the reader knows it. */
   readonly feed?: string;
   readonly limit: number;
@@ -43,8 +50,7 @@ export interface ChangePage {
   readonly isCutShort: boolean;
 }
 
-/** Bytes of records at which a page ends, though more may be asked for. */
-export const PAGE_BYTES = 8 * 1024 * 1024;
+export { PAGE_BYTES };
 
 /** The page is one record, which has more bytes than its reader has memory for. */
 export class LargerPage extends Error {
@@ -60,6 +66,7 @@ const BATCHES_AT_ONCE = 10_000;
 /** Between two snapshots retention could remove changes that the first has counted, and the page would silently leave them out. */
 const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '15s';
   SET LOCAL statement_timeout = '${READ_TIMEOUT}'; SET LOCAL jit = off`;
+const BEGIN_BY_INDEX = `${BEGIN}; SET LOCAL enable_seqscan = off`;
 
 /**
  * The numbered changes after `after`, in their order. Reads only the batches of the page, and of these only the changes that are asked for, however
@@ -67,30 +74,100 @@ const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_i
  * `feed_restarted` where `after` is a number of another feed, and `LargerPage`.
  */
 export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Promise<ChangePage> {
-  const { after, resource = null, environment = null, limit, mostBytes = Infinity } = query;
-  const asked = { after, resource, environment, limit };
-  return inPassingTransaction(db.pool, BEGIN, async (client) => {
-    const { rows: spans } = await client.query<BatchSpan>(batchesOfPage({ ...asked, most: BATCHES_AT_ONCE }));
+  const { after, limit, mostBytes = Infinity } = query;
+  const { statements, begin, asked } = prepare({ ...query, edge: after }, { isNewestFirst: false });
+  return inPassingTransaction(db.pool, begin, async (client) => {
+    const { rows: spans } = await client.query<BatchSpan>(statements.batches({ ...asked, most: BATCHES_AT_ONCE }));
     const { feed, newest, oldest, first, last, searched, isCut } = spans[0]!;
     if (BigInt(after) > BigInt(newest) || (query.feed !== undefined && query.feed.toLowerCase() !== feed))
       throw restarted(query, { feed, newest });
     // A reader that begins at 0 has missed nothing.
     if (BigInt(after) > 0n && BigInt(after) + 1n < BigInt(oldest)) throw expired(after, BigInt(oldest));
     const { rows, isFull } =
-      first === null ? { rows: [], isFull: false } : await readWhole(client, { ...asked, first, last }, mostBytes);
+      first === null
+        ? { rows: [], isFull: false }
+        : await readWhole(client, statements, { ...asked, first, last }, { limit, mostBytes });
     if (isFull) return { rows, nextAfter: rows.at(-1)!.seq, feed, isCutShort: false };
     return { rows, nextAfter: String(BigInt(after) > BigInt(searched) ? BigInt(after) : searched), feed, isCutShort: isCut };
   });
 }
 
+export interface NewestQuery extends ChangeFilter {
+  /** Only changes with smaller numbers; unset: from the newest one on. */
+  readonly before?: string | undefined;
+  readonly limit: number;
+  readonly mostBytes?: number;
+}
+
+export interface NewestPage {
+  /** Newest first. */
+  readonly rows: readonly ChangeRow[];
+  /** Where older changes go on; null where none is kept. */
+  readonly nextBefore: string | null;
+  /** The highest number of the feed: a reader who follows it begins there. */
+  readonly newest: string;
+  readonly feed: string;
+}
+
+/** No number of the feed is greater. */
+const BEYOND_ALL = String(2n ** 63n - 1n);
+
+/**
+ * The numbered changes newest first, for people: what changed last. A page may be short or empty although older ones follow. Throws `LargerPage`.
+ * A consumer reads in the order of numbers instead, since only that misses none.
+ */
+export function readNewestChanges(db: Pick<Database, 'pool'>, query: NewestQuery): Promise<NewestPage> {
+  const { before = BEYOND_ALL, limit, mostBytes = Infinity } = query;
+  const { statements, begin, asked } = prepare({ ...query, edge: before }, { isNewestFirst: true });
+  // Without a filter every batch has a change of the page, so that it needs no more of them.
+  const isFiltered = [query.resource, query.environment, query.companyId, query.id].some((each) => each !== undefined);
+  const most = isFiltered ? BATCHES_AT_ONCE : limit + 1;
+  return inPassingTransaction(db.pool, begin, async (client) => {
+    const { rows: spans } = await client.query<BatchSpan>(statements.batches({ ...asked, most }));
+    const { feed, newest, first, last, searched, isCut } = spans[0]!;
+    if (first === null) return { rows: [], nextBefore: null, newest, feed };
+    const { rows, isFull } = await readWhole(client, statements, { ...asked, first, last }, { limit, mostBytes });
+    if (isFull) return { rows, nextBefore: rows.at(-1)!.seq, newest, feed };
+    return { rows, nextBefore: isCut ? searched : null, newest, feed };
+  });
+}
+
+type Statements = ReturnType<typeof feedStatements>;
+
+function prepare(
+  { edge, resource, environment, companyId, id, limit }: ChangeFilter & { readonly edge: string; readonly limit: number },
+  { isNewestFirst }: { readonly isNewestFirst: boolean },
+) {
+  const isOfCompany = companyId !== undefined;
+  const asked: Readonly<Record<Asked, unknown>> = {
+    edge,
+    resource: resource ?? null,
+    environment: environment ?? null,
+    environments: environment === undefined ? ENVIRONMENTS : [environment],
+    companyId: companyId ?? null,
+    id: id ?? null,
+    limit,
+  };
+  return {
+    statements: feedStatements({ isNewestFirst, isOfCompany, isOfRecord: id !== undefined }),
+    begin: isOfCompany ? BEGIN_BY_INDEX : BEGIN,
+    asked,
+  };
+}
+
 /** The changes of a page, as many as it has bytes for: their bytes are counted first, record by record, and only these are sent. */
-async function readWhole(client: pg.ClientBase, asked: Readonly<Record<Asked | Ends, unknown>>, mostBytes: number) {
-  const { rows: sizes } = await client.query<{ until: string | null; bytes: number; isCut: boolean }>(sizeOfChanges(asked));
+async function readWhole(
+  client: pg.ClientBase,
+  statements: Statements,
+  asked: Readonly<Record<Asked | Ends, unknown>>,
+  { limit, mostBytes }: { readonly limit: number; readonly mostBytes: number },
+) {
+  const { rows: sizes } = await client.query<{ until: string | null; bytes: number; isCut: boolean }>(statements.sizes(asked));
   const { until, bytes, isCut } = sizes[0]!;
   if (until === null) return { rows: [], isFull: false };
   if (bytes > mostBytes) throw new LargerPage(bytes);
-  const { rows } = await client.query<ChangeRow>(changesOfBatches({ ...asked, until }));
-  return { rows, isFull: isCut || rows.length === asked.limit };
+  const { rows } = await client.query<ChangeRow>(statements.changes({ ...asked, until }));
+  return { rows, isFull: isCut || rows.length === limit };
 }
 
 function expired(after: string, oldest: bigint): MusterError {
@@ -129,67 +206,3 @@ interface BatchSpan {
   readonly searched: string;
   readonly isCut: boolean;
 }
-
-type Asked = 'after' | 'resource' | 'environment' | 'limit';
-/** The first numbers of the batches at both ends of the page. */
-type Ends = 'first' | 'last';
-
-const IS_ASKED_FOR =
-  '(:resource::text IS NULL OR resource = :resource::text) AND (:environment::text IS NULL OR environment = :environment::text)';
-
-/**
- * Begins with the batch that holds `after`. Without a filter a page reaches no further than `limit` numbers, but to the next batch at least: retention of
- * an earlier version has left gaps.
- */
-const batchesOfPage = named<Asked | 'most'>(`
-  WITH kept AS (
-    SELECT COALESCE((SELECT min(first_seq) FROM muster.change_batches), (SELECT next_seq FROM muster.change_sequence)) AS oldest
-  ), examined AS (
-    SELECT first_seq, size, ${IS_ASKED_FOR} AS is_asked_for
-    FROM muster.change_batches
-    WHERE first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= :after::bigint), 0)
-      AND (:resource::text IS NOT NULL OR :environment::text IS NOT NULL OR first_seq <= GREATEST(
-             :after::bigint + :limit::int, (SELECT oldest - 1 FROM kept) + :limit::int,
-             (SELECT min(first_seq) FROM muster.change_batches WHERE first_seq > :after::bigint)))
-    ORDER BY first_seq LIMIT :most::bigint
-  ), counted AS (
-    SELECT first_seq, size, sum(size) FILTER (WHERE is_asked_for AND first_seq > :after::bigint) OVER (ORDER BY first_seq) AS changes FROM examined
-  )
-  SELECT (SELECT feed_id FROM muster.change_sequence) AS feed, (SELECT next_seq - 1 FROM muster.change_sequence) AS newest,
-    (SELECT oldest FROM kept) AS oldest, min(first_seq) AS first,
-    COALESCE(min(first_seq) FILTER (WHERE changes >= :limit::int), max(first_seq)) AS last,
-    COALESCE(max(first_seq + size - 1), (SELECT next_seq - 1 FROM muster.change_sequence)) AS searched, count(*) = :most::bigint AS "isCut"
-  FROM counted`);
-
-const DATA = `(CASE WHEN c.length IS NULL THEN c.data
-  ELSE convert_from(substr(b.texts, c.start - b.texts_from + 1, c.length), 'UTF8')::jsonb END)::text`;
-
-/** Reads no more of a batch than the page takes: a deletion of many rows is one batch. */
-const FROM_BATCHES = `
-  FROM muster.change_batches b
-  CROSS JOIN LATERAL (SELECT LEAST(GREATEST(0, :after::bigint + 1 - b.first_seq), b.size)::int AS skipped) s
-  CROSS JOIN LATERAL (
-    (SELECT r.position, r.record_id, r.op, r.data, NULL::int AS start, NULL::int AS length
-     FROM muster.changes r WHERE r.batch_id = b.id AND r.position >= s.skipped ORDER BY r.position LIMIT :limit::int)
-    UNION ALL
-    SELECT s.skipped + w.n - 1, w.id, COALESCE(w.op, 'insert'), NULL, w.start, w.length
-    FROM unnest(b.ids[s.skipped + 1 : s.skipped + :limit::int], b.starts[s.skipped + 1 : s.skipped + :limit::int],
-                b.lengths[s.skipped + 1 : s.skipped + :limit::int], b.ops[s.skipped + 1 : s.skipped + :limit::int])
-         WITH ORDINALITY AS w(id, start, length, op, n)
-  ) c
-  WHERE b.first_seq BETWEEN :first::bigint AND :last::bigint AND ${IS_ASKED_FOR}`;
-
-/** The last change for which the page has bytes, and whether more of those asked for follow it. The first one is always taken. */
-const sizeOfChanges = named<Asked | Ends>(`
-  SELECT max(seq) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::text AS until,
-    max(upto) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::float8 AS bytes,
-    COALESCE(bool_or(upto > ${PAGE_BYTES} AND upto > bytes), FALSE) AS "isCut"
-  FROM (SELECT seq, bytes, sum(bytes) OVER (ORDER BY seq) AS upto FROM (
-    SELECT b.first_seq + c.position AS seq, COALESCE(octet_length(${DATA}), 0) AS bytes
-    ${FROM_BATCHES} ORDER BY b.first_seq, c.position LIMIT :limit::int) sized) counted`);
-
-const changesOfBatches = named<Asked | Ends | 'until'>(`
-  SELECT b.first_seq + c.position AS seq, b.resource, b.environment, b.company_id AS "companyId", c.record_id AS id, c.op, ${DATA} AS data,
-    b.changed_at AS "changedAt", b.run_id AS "runId"
-  ${FROM_BATCHES} AND b.first_seq + c.position <= :until::bigint
-  ORDER BY b.first_seq, c.position LIMIT :limit::int`);
