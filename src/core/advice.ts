@@ -28,6 +28,7 @@ export const ADVICE: Readonly<Record<ErrorCode | ReauthorizationReason, string>>
     'See GET /api/certificates for the certificates that there are. Old ones are removed with the audit (AUDIT_RETENTION_DAYS).',
   notification_not_found: 'See GET /api/notifications for the notifications that there are.',
   issue_not_found: 'See GET /api/issues for the issues that there are.',
+  issue_resolved: 'There is nothing to do: the trouble is over. GET /api/issues?status=ongoing lists what is left.',
   quarantined_token_not_found: 'See GET /api/quarantined-tokens for the tokens that there are.',
   token_not_found: 'See GET /api/tokens for the tokens that there are.',
   token_name_taken: 'Choose another name, or delete that token first.',

@@ -17,6 +17,7 @@ export const ERROR_CODES = {
   certificate_not_found: { status: 404, retryable: false },
   notification_not_found: { status: 404, retryable: false },
   issue_not_found: { status: 404, retryable: false },
+  issue_resolved: { status: 409, retryable: false },
   quarantined_token_not_found: { status: 404, retryable: false },
   token_not_found: { status: 404, retryable: false },
   token_name_taken: { status: 409, retryable: false },

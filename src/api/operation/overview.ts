@@ -70,7 +70,8 @@ const Overview = z
       .nullable()
       .describe('The newest night that was exported, or is to be: EXPORT_TO. Null where there is none.'),
     holds_open: Count,
-    issues_open: Count,
+    issues_open: Count.describe('Ongoing issues, without those that a person has snoozed.'),
+    issues_snoozed: Count.describe('Ongoing issues that a person has snoozed.'),
     oldest_verified_at: Time.nullable().describe('The oldest last proof, but for paused companies and unavailable lists.'),
     webhook_failing_since: Time.nullable().describe(
       'Since when the webhook has taken nothing; null where it takes what it is sent.',
@@ -122,6 +123,7 @@ async function readOverview(
     const counted = { resources, environment, staleAfterHours };
     const { oldestVerifiedAt, oldestSeconds, firstProofOverdue, ...lists } = await countProofs(tx, counted);
     const runs = await countActiveRuns(tx, { environment });
+    const issues = await countOngoingIssues(tx, { environment });
     const night = await countNight(tx, { since: nightBeganAt, environment });
     return {
       companies: { active: 0, paused: 0, reauthorization_required: 0, ...byStatus(companies) },
@@ -134,7 +136,8 @@ async function readOverview(
       last_night: { ...night, verified_lists: await countProvedSince(tx, { ...counted, since: nightBeganAt }) },
       last_export: presentExport(await findLastExport(tx, { environment })),
       holds_open: await countOpenHolds(tx, { environment }),
-      issues_open: await countOngoingIssues(tx, { environment }),
+      issues_open: issues.open,
+      issues_snoozed: issues.snoozed,
       oldest_verified_at: presentTime(oldestVerifiedAt),
       webhook_failing_since: presentTime(await readFailingSince(tx)),
       workers: await countWorkers(tx),

@@ -34,7 +34,9 @@ export type AuditAction =
   | 'session.begin'
   | 'installation.adopt'
   | 'installation.detach'
-  | 'held_tokens.release';
+  | 'held_tokens.release'
+  | 'issue.snooze'
+  | 'issue.unsnooze';
 
 interface AuditEntry extends Pick<NewAuditEntry, 'by' | 'company' | 'environment'> {
   readonly action: AuditAction;

@@ -22,6 +22,7 @@ const MEANINGS = {
   certificate_not_found: 'There is no such certificate.',
   notification_not_found: 'There is no such notification.',
   issue_not_found: 'There is no such issue.',
+  issue_resolved: 'The issue has ended.',
   quarantined_token_not_found: 'There is no such token in quarantine.',
   token_not_found: 'There is no such named token.',
   token_name_taken: 'Another living token has this name.',

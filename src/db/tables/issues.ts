@@ -4,6 +4,8 @@
 //   none -> ongoing      the first company has the trouble
 //   ongoing -> resolved  no company has it any more
 //   resolved -> ongoing  it comes back within a day; later it is another issue, with a row of its own
+//
+// A person may snooze an ongoing issue: it stays ongoing, and is only shown elsewhere.
 import type { Environment } from '../../core/company.js';
 import { ERROR_CODES, MusterError } from '../../core/errors.js';
 import { ISSUE_STATES } from '../../core/issue-causes.js';
@@ -12,20 +14,10 @@ import type { Database } from '../connection/database.js';
 import { inTransaction, type Transaction } from '../connection/transaction.js';
 import { BY_INDEX } from '../statements/by-index.js';
 import { newestFirst, type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
-import { IS_OURS } from './installation.js';
-import { isOlderThan } from './lists.js';
-import { failedNightExports } from './night-exports.js';
-import { TELL_OF_ISSUES, WAS_TRIED } from './notifications.js';
-import { REFRESH_FAILS } from './put-off-tokens.js';
+import { eachCompanyWithTrouble, type IssueSearch } from './issue-search.js';
+import { TELL_OF_ISSUES } from './notifications.js';
 import { UNNAMED } from './quarantined-tokens.js';
-import { A_QUEUE_WAS_STOPPED } from './queue-stops.js';
-import { IS_OLDER_THAN_OPENING } from './refresh-breakers.js';
-import { nearlyFullLists } from './schema-columns.js';
 import type { SweepLock } from './sweep-lock.js';
-import { lacksFirstProof, REJECTS_ALL } from './unproved-lists.js';
-import { NIGHTS_LEFT } from './walks.js';
-import { WEBHOOK_FAILS } from './webhook.js';
-import { A_WORKER_LIVES } from './workers.js';
 
 export const ISSUE_SEVERITIES = ['action', 'warning'] as const;
 export const ISSUE_STATUSES = ['ongoing', 'resolved'] as const;
@@ -46,45 +38,11 @@ const WARNINGS: readonly string[] = [
   ),
 ];
 
-/** Errors of walks whose cause is an issue of its own. */
-const SHOWN_OTHERWISE = [
-  'reauthorization_required',
-  'access_token_refused',
-  'database_copied',
-  'installation_detached',
-  'tokens_held',
-];
-
-/** A list may go without a proof for a night or two, if it changes a lot. */
-const UNVERIFIED_DAYS = 3;
-/** An issue of misfits ends by itself: people correct the queries that read the values, and Muster cannot see that. */
-const MISFIT_DAYS = 7;
 /** An issue that comes back sooner is the same one. */
 const REOPENED_WITHIN_DAYS = 1;
 const SAMPLE = 5;
 /** A notification is repeated once an issue has so many times the companies of the last one: one late list must not hide a thousand. */
 const GROWTH_NOTIFIED = 10;
-/** Hysteresis: `budget_short` ends only once the estimate is below this share of the time, so that a fluctuating estimate does not reopen it. */
-const ENOUGH = 0.8;
-
-export interface IssueSearch {
-  /** The lists of the catalogue. Others are no longer walked. */
-  readonly resources: readonly string[];
-  /** The lists that are exported after each night. */
-  readonly exported: readonly string[];
-  readonly staleAfterHours: number;
-  /** The configured environments: trouble of the whole installation is an issue of each of them, even without companies. */
-  readonly environments: readonly Environment[];
-  /** A webhook is set, so that its last deliveries matter. */
-  readonly hasWebhook: boolean;
-  /** This process works on the queue, so a worker lives, whether or not `muster.workers` has it. */
-  readonly isWorker: boolean;
-  /** The time until the next night begins. */
-  readonly secondsLeft: number;
-  /** The night has just begun: the estimate is not good enough yet to say that it is too short. */
-  readonly isNightYoung: boolean;
-}
-
 /** An issue that has begun or ended, or has grown so much that its notification is repeated. */
 export type IssueNews = Pick<IssueRow, 'id' | 'cause' | 'environment' | 'resource' | 'companies' | 'status'>;
 
@@ -100,127 +58,101 @@ export function reconcileIssues(db: Database, lock: Pick<SweepLock, 'take'>, sea
   });
 }
 
-/** The lists of active companies, with the error code of those whose newest walk that ended has failed. */
-export function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
-  return Prisma.sql`
-    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, l.unavailable_since, ended.code,
-      ${lacksFirstProof(staleAfterHours)} OR ${REJECTS_ALL} AS never_worked
-    FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
-    LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
-    LEFT JOIN LATERAL (
-      SELECT CASE WHEN w.status = 'failed' THEN COALESCE(w.error->>'code', 'internal_error') END AS code FROM muster.walks w
-      WHERE w.environment = c.environment AND w.company_id = c.company_id AND w.resource = asked.resource
-        AND w.status IN ('succeeded', 'failed') AND w.kind = 'sync' AND w.finished_at >= c.created_at
-      ORDER BY w.finished_at DESC LIMIT 1) ended ON TRUE
-    WHERE c.status = 'active'`;
-}
-
-/** Finds a row for each company and cause: cause, environment, resource, company_id. Reads the CTEs `list` and `short`. */
-export function foundBy({ staleAfterHours, exported, resources, environments, isWorker, hasWebhook }: IssueSearch): Prisma.Sql {
-  return Prisma.sql`
-    SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
-    UNION ALL SELECT 'list_late', environment, resource, company_id FROM list l WHERE ${isOlderThan(staleAfterHours)}
-    UNION ALL SELECT 'never_proved', environment, resource, company_id FROM list WHERE never_worked
-    UNION ALL SELECT 'list_unverified', environment, resource, company_id FROM list
-    WHERE unverified_since < now() - ${UNVERIFIED_DAYS}::int * interval '1 day'
-    UNION ALL SELECT 'list_unavailable', environment, resource, company_id FROM list JOIN (
-      SELECT environment, resource FROM list GROUP BY environment, resource
-      HAVING count(*) > 1 AND bool_and(unavailable_since IS NOT NULL)) nowhere USING (environment, resource)
-    UNION ALL SELECT 'reauthorization_required', environment, NULL, company_id FROM muster.connections
-    WHERE status = 'reauthorization_required'
-    UNION ALL SELECT 'database_copied', environment, NULL, company_id FROM muster.connections
-    WHERE NOT ${IS_OURS} AND NOT (SELECT is_detached FROM muster.installation)
-    UNION ALL SELECT 'tokens_held', environment, NULL, company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-    JOIN muster.refresh_breakers b USING (environment) WHERE ${IS_OLDER_THAN_OPENING} AND c.reauthorization_reason IS NULL
-    UNION ALL SELECT 'token_put_off', environment, NULL, company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-    WHERE ${REFRESH_FAILS} AND c.reauthorization_reason IS NULL
-    UNION ALL SELECT 'deletions_held', environment, resource, company_id FROM muster.holds WHERE status = 'open'
-    UNION ALL SELECT 'token_quarantined', environment, NULL, company_id FROM muster.quarantined_tokens
-    UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits
-    WHERE last_seen_at > now() - ${MISFIT_DAYS}::int * interval '1 day'
-    UNION ALL SELECT 'many_keys', environment, resource, company_id FROM muster.schema_resources JOIN muster.lists USING (resource)
-    WHERE keys_left_out_at > now() - ${MISFIT_DAYS}::int * interval '1 day' OR resource IN (${nearlyFullLists()})
-    UNION ALL SELECT 'export_failed', environment, resource, company_id FROM (${failedNightExports(exported)}) export
-    UNION ALL SELECT 'privacy_rewrite_pending', environment, resource, company_id
-    FROM muster.lists JOIN muster.connections c USING (environment, company_id)
-    WHERE privacy_stage IS NOT NULL AND (privacy_stage = 'rewrite' OR c.status = 'active') AND resource = ANY(${resources}::text[])
-    UNION ALL SELECT 'privacy_rule_unmatched', environment, resource, company_id FROM muster.lists
-    WHERE unmatched_rules <> '{}' AND resource = ANY(${resources}::text[])
-    UNION ALL SELECT 'mirror_differs', environment, resource, company_id FROM muster.second_readings WHERE faults > 0
-    UNION ALL SELECT 'budget_short', environment, NULL, company_id FROM muster.runs JOIN short USING (environment)
-    WHERE status IN ('queued', 'running')
-    UNION ALL SELECT 'no_worker', environment, NULL, company_id FROM ${everywhere(environments)}
-    WHERE NOT ${isWorker}::boolean AND NOT ${A_WORKER_LIVES}
-    UNION ALL SELECT 'queue_stopped', environment, NULL, company_id FROM ${everywhere(environments)} WHERE ${A_QUEUE_WAS_STOPPED}
-    UNION ALL SELECT 'webhook_failing', environment, NULL, company_id FROM muster.notifications
-    WHERE ${hasWebhook}::boolean AND ${WEBHOOK_FAILS} AND status IN ('pending', 'failed') AND ${WAS_TRIED}`;
-}
-
-/** Every company, and each configured environment that has none. */
-function everywhere(environments: readonly Environment[]): Prisma.Sql {
-  return Prisma.sql`unnest(${environments}::text[]) AS configured(environment) FULL JOIN muster.connections USING (environment)`;
-}
-
-/** Environments whose runs will not end before the next night begins. An unknown estimate changes nothing. */
-function shortBudgets({ secondsLeft, isNightYoung }: IssueSearch): Prisma.Sql {
-  return Prisma.sql`
-    SELECT night.environment FROM ${NIGHTS_LEFT}
-    LEFT JOIN current ON current.environment = night.environment AND current.cause = 'budget_short'
-    WHERE CASE WHEN current.id IS NULL THEN NOT ${isNightYoung}::boolean AND night.seconds > ${secondsLeft}::float8
-      ELSE COALESCE(night.seconds > ${secondsLeft * ENOUGH}::float8, TRUE) END`;
-}
-
-/** `short` is materialized: before a night, the statistics know of no runs under way, and the planner would compute it again for each run. */
+/**
+ * Everything in one statement. `short` is materialized: before a night, the statistics know of no runs under way, and the planner would compute it again
+ * for each run. The snooze is judged by the row as it is when it is updated, since a person may set it during the statement.
+ */
 function reconciliation(search: IssueSearch): Prisma.Sql {
   const isSame = Prisma.sql`i.cause = f.cause AND i.environment = f.environment AND i.resource IS NOT DISTINCT FROM f.resource`;
+  const columns = Prisma.sql`i.id, i.cause, i.environment, i.resource, i.companies, i.status, i.late`;
+  const facts = Prisma.sql`companies = f.companies, severity = f.severity, sample = f.sample, late = f.late, last_seen_at = now()`;
+  const ofSnooze = (column: string) =>
+    Prisma.sql`${Prisma.raw(column)} = CASE WHEN ${STAYS_SNOOZED} THEN i.${Prisma.raw(column)} END`;
   return Prisma.sql`
-    WITH current AS (
-      SELECT id, cause, environment, resource, told FROM muster.issues WHERE status = 'ongoing'
-    ), list AS (${listsOf(search)}
-    ), short AS MATERIALIZED (${shortBudgets(search)}
-    ), found AS (
+    WITH ${eachCompanyWithTrouble(search)}, found AS (
       SELECT cause, environment, resource, count(DISTINCT company_id)::int AS companies,
+        count(DISTINCT company_id) FILTER (WHERE delays)::int AS late,
         CASE WHEN cause = ANY(${WARNINGS}::text[]) THEN 'warning' ELSE 'action' END AS severity,
         COALESCE((array_agg(DISTINCT company_id::text) FILTER (WHERE company_id <> ${UNNAMED}::uuid))[1:${SAMPLE}::int], '{}') AS sample
-      FROM (${foundBy(search)}) each GROUP BY cause, environment, resource
+      FROM each GROUP BY cause, environment, resource
     ), known AS (
-      SELECT i.id, i.told, f.* FROM found f JOIN current i ON ${isSame}
+      SELECT i.id, i.told, i.late_told, i.was_late, f.* FROM found f JOIN current i ON ${isSame}
     ), past AS (
       SELECT DISTINCT ON (i.cause, i.environment, i.resource) i.id, f.* FROM found f JOIN muster.issues i ON ${isSame}
       WHERE i.status = 'resolved' AND i.resolved_at > now() - ${REOPENED_WITHIN_DAYS}::int * interval '1 day'
         AND NOT EXISTS (SELECT FROM current i WHERE ${isSame})
       ORDER BY i.cause, i.environment, i.resource, i.resolved_at DESC
     ), renewed AS (
-      UPDATE muster.issues i SET companies = f.companies, severity = f.severity, sample = f.sample, last_seen_at = now(),
-        told = CASE WHEN f.companies >= greatest(f.told, 1) * ${GROWTH_NOTIFIED}::int THEN f.companies ELSE f.told END
+      UPDATE muster.issues i SET ${facts},
+        told = CASE WHEN ${STAYS_SNOOZED} OR f.companies < greatest(f.told, 1) * ${GROWTH_NOTIFIED}::int THEN f.told ELSE f.companies END,
+        late_told = CASE WHEN f.late = 0 THEN 0 WHEN f.late_told = 0 OR f.late >= f.late_told * ${GROWTH_NOTIFIED}::int THEN f.late
+          ELSE f.late_told END,
+        ${ofSnooze('snoozed_until')}, ${ofSnooze('snooze_reason')}, ${ofSnooze('snoozed_by')}, ${ofSnooze('snoozed_companies')}
       FROM known f WHERE i.id = f.id
-      RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status, i.told > f.told AS grew
+      RETURNING ${columns}, i.told > f.told AS grew, i.late_told > f.late_told AS late_grew, f.late_told > 0 AND i.late_told = 0 AS late_ended,
+        f.was_late
     ), reopened AS (
-      UPDATE muster.issues i SET companies = f.companies, severity = f.severity, sample = f.sample, last_seen_at = now(),
-        told = f.companies, status = 'ongoing', resolved_at = NULL
-      FROM past f WHERE i.id = f.id RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status
+      UPDATE muster.issues i SET ${facts}, told = f.companies, late_told = f.late, status = 'ongoing', resolved_at = NULL
+      FROM past f WHERE i.id = f.id RETURNING ${columns}
     ), opened AS (
-      INSERT INTO muster.issues (cause, environment, resource, severity, companies, sample, told)
-      SELECT cause, environment, resource, severity, companies, sample, companies FROM found f
+      INSERT INTO muster.issues AS i (cause, environment, resource, severity, companies, sample, told, late, late_told)
+      SELECT cause, environment, resource, severity, companies, sample, companies, late, late FROM found f
       WHERE NOT EXISTS (SELECT FROM current i WHERE ${isSame}) AND NOT EXISTS (SELECT FROM past i WHERE ${isSame})
       ORDER BY cause, environment, resource
-      ON CONFLICT DO NOTHING RETURNING id, cause, environment, resource, companies, status
+      ON CONFLICT DO NOTHING RETURNING ${columns}
     ), resolved AS (
-      UPDATE muster.issues i SET status = 'resolved', resolved_at = now()
+      UPDATE muster.issues i SET status = 'resolved', resolved_at = now(), late = 0, late_told = 0
       FROM current WHERE i.id = current.id AND NOT EXISTS (SELECT FROM found f WHERE ${isSame})
-      RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status
+      RETURNING ${columns}, current.late_told > 0 AS late_ended, current.was_late
+    ), begun AS (
+      SELECT * FROM reopened UNION ALL SELECT * FROM opened
     ), news AS (
-      SELECT id, cause, environment, resource, companies, status FROM renewed WHERE grew
-      UNION ALL SELECT * FROM reopened UNION ALL SELECT * FROM opened UNION ALL SELECT * FROM resolved
+      SELECT id, cause, environment, resource, companies, status, cause AS event FROM renewed WHERE grew
+      UNION ALL SELECT id, cause, environment, resource, companies, status, cause FROM begun
+      UNION ALL SELECT id, cause, environment, resource, companies, status, cause FROM resolved
+      UNION ALL SELECT id, cause, environment, resource, late, status, 'list_late' FROM renewed WHERE late_grew
+      UNION ALL SELECT id, cause, environment, resource, late, status, 'list_late' FROM begun WHERE late > 0
+      UNION ALL SELECT id, cause, environment, resource, was_late, 'resolved', 'list_late' FROM renewed WHERE late_ended
+      UNION ALL SELECT id, cause, environment, resource, was_late, status, 'list_late' FROM resolved WHERE late_ended
     ), ${TELL_OF_ISSUES}
-    SELECT * FROM news`;
+    SELECT id, cause, environment, resource, companies, status FROM news WHERE event = cause`;
 }
 
-export type IssueFilter = Partial<Pick<IssueRow, 'status' | 'environment'>> & PageQuery;
+/** SQL: a snooze of issue `i` goes on, now that the issue is found as `f`. It ends by its time, or once the issue has become worse. */
+const STAYS_SNOOZED = Prisma.sql`COALESCE(i.snoozed_until > now() AND f.companies < greatest(i.snoozed_companies, 1) * ${GROWTH_NOTIFIED}::int
+  AND NOT (i.severity = 'warning' AND f.severity = 'action'), FALSE)`;
+
+export interface IssueFilter extends Partial<Pick<IssueRow, 'status' | 'environment'>>, PageQuery {
+  /** Unset: both. */
+  readonly isSnoozed?: boolean | undefined;
+}
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listIssues(db: Database, filter: IssueFilter): Promise<Page<IssueRow>> {
-  return pageBySeq((await db.prisma.issue.findMany(newestFirst(filter))) as IssueRow[], filter);
+export async function listIssues(db: Database, { isSnoozed, ...filter }: IssueFilter): Promise<Page<IssueRow>> {
+  const { where, ...order } = newestFirst(filter);
+  const now = new Date();
+  const snooze = isSnoozed
+    ? { snoozedUntil: { gt: now } }
+    : isSnoozed === false && { OR: [{ snoozedUntil: null }, { snoozedUntil: { lte: now } }] };
+  return pageBySeq((await db.prisma.issue.findMany({ where: { ...where, ...snooze }, ...order })) as IssueRow[], filter);
+}
+
+export interface Snooze {
+  readonly until: Date;
+  readonly reason: string;
+  readonly by: string;
+}
+
+/** Snoozes an ongoing issue, or ends its snooze. Throws `issue_not_found`, and `issue_resolved` for an issue that has ended. */
+export async function setSnooze(db: Database, id: string, snooze: Snooze | undefined): Promise<IssueRow> {
+  const { until = null, reason = null, by = null } = snooze ?? {};
+  const changed = await db.prisma.$executeRaw`
+    UPDATE muster.issues SET snoozed_until = ${until}::timestamptz, snooze_reason = ${reason}, snoozed_by = ${by},
+      snoozed_companies = CASE WHEN ${until}::timestamptz IS NOT NULL THEN companies END
+    WHERE id = ${id}::uuid AND status = 'ongoing'`;
+  const row = await findIssue(db, { id });
+  if (changed === 0) throw new MusterError('issue_resolved', `The issue ${id} has ended: there is nothing to snooze.`);
+  return row;
 }
 
 /** Throws `issue_not_found`. */
@@ -230,14 +162,15 @@ export async function findIssue(db: Database, { id }: { id: string }): Promise<I
   return row as IssueRow;
 }
 
+/** Ongoing issues: those that a person should see now, and those that one has snoozed. */
 export async function countOngoingIssues(
   db: Pick<Transaction, '$queryRaw'>,
   { environment = null }: { environment?: Environment | null | undefined } = {},
-): Promise<number> {
-  const [row] = await db.$queryRaw<{ count: number }[]>`
-    SELECT count(*)::int AS count FROM muster.issues
+): Promise<{ readonly open: number; readonly snoozed: number }> {
+  const [row] = await db.$queryRaw<{ ongoing: number; snoozed: number }[]>`
+    SELECT count(*)::int AS ongoing, count(*) FILTER (WHERE snoozed_until > now())::int AS snoozed FROM muster.issues
     WHERE status = 'ongoing' AND (${environment}::text IS NULL OR environment = ${environment})`;
-  return row!.count;
+  return { open: row!.ongoing - row!.snoozed, snoozed: row!.snoozed };
 }
 
 export function countIssuesByCause(

@@ -119,14 +119,14 @@ export function tellOfEnd(type: RunNews): Prisma.Sql {
 }
 
 /**
- * SQL: records events of the issues in `news` (id, cause, environment, resource, companies, status), except issues that people
- * hear of company by company.
+ * SQL: records events of the issues in `news` (id, cause, environment, resource, companies, status, event), except issues that people
+ * hear of company by company. `event` is the cause, or `list_late` where lists are late for this cause.
  */
 export const TELL_OF_ISSUES = Prisma.sql`told AS (
   INSERT INTO muster.notifications (environment, company_id, type, change, details)
-  SELECT environment, NULL, cause, concat_ws(' ', cause, id, status, now()),
+  SELECT environment, NULL, event, concat_ws(' ', event, id, status, now()),
     jsonb_strip_nulls(jsonb_build_object('issue_id', id, 'issue_status', status, 'cause', cause, 'resource', resource, 'count', companies))
-  FROM news WHERE cause = ANY(${ISSUE_EVENTS}::text[])
+  FROM news WHERE event = ANY(${ISSUE_EVENTS}::text[])
   ON CONFLICT (change) DO NOTHING)`;
 
 /** The newest event of these types since the company was onboarded: earlier events do not concern it. */
