@@ -29,6 +29,7 @@ import { installationRoutes } from './operation/installation.js';
 import { issueGuide } from './operation/issue-guide.js';
 import { issueRoutes } from './operation/issues.js';
 import { listCountsRoute } from './operation/list-counts.js';
+import { lastNightRoutes } from './operation/last-night.js';
 import { type MetricsRouteDependencies, metricsRoute } from './operation/metrics.js';
 import { namedTokenRoutes } from './operation/named-tokens.js';
 import { nightRoutes } from './operation/nights.js';
@@ -172,6 +173,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         overviewRoute,
         listCountsRoute,
         nightRoutes,
+        lastNightRoutes,
         issueRoutes,
         companyRoutes,
         connectLinkRoutes,

@@ -1,0 +1,109 @@
+// Which lists were proved complete since the newest night began, and which lack a proof. Reads muster.connections, muster.lists and what their states are
+// made of (list-states.ts), and locks nothing.
+//
+// A list is due if its company was onboarded before that night, is not paused, and has the list. It lacks a proof until any walk has proved it since,
+// nightly or not. Its state says why; a company that must authorize again comes first, since nothing else helps it.
+import type { CompanyKey, Environment } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { readByIndex } from '../statements/by-index.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
+import { NEWEST, stateOf } from './list-states.js';
+
+/** `on_time`: the proof before that night is not too old yet. */
+export const LACKING_STATES = ['reauthorization_required', 'failed', 'held', 'never', 'late', 'on_time'] as const;
+export type LackingState = (typeof LACKING_STATES)[number];
+
+export interface NightAsked {
+  readonly resources: readonly string[];
+  readonly environment?: Environment | undefined;
+  readonly staleAfterHours: number;
+  readonly beganAt: Date;
+  readonly nextAt: Date;
+}
+
+export interface LastNight {
+  readonly due: number;
+  readonly proved: number;
+  /** Nightly runs are under way, or still to come. */
+  readonly isUnderWay: boolean;
+  readonly lacking: readonly { readonly state: LackingState; readonly lists: number }[];
+}
+
+/** SQL: the lists `l` of companies `c` that are due, as `asked.resource`. A list that no walk has opened has no row. */
+function dueLists({ resources }: NightAsked, join = Prisma.empty): Prisma.Sql {
+  return Prisma.sql`muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
+    LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource ${join}`;
+}
+
+const isDue = ({ environment, beganAt }: NightAsked): Prisma.Sql =>
+  Prisma.sql`(NOT c.paused AND c.created_at < ${beganAt}::timestamptz AND l.unavailable_since IS NULL
+    AND (${environment ?? null}::text IS NULL OR c.environment = ${environment ?? null}))`;
+
+/** SQL: the due lists that lack a proof: environment, company_id, resource, state, last_verified_at, last_run_id. */
+function lackingLists(asked: NightAsked): Prisma.Sql {
+  return Prisma.sql`
+    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.last_run_id,
+      CASE WHEN c.status = 'reauthorization_required' THEN c.status ELSE ${stateOf(asked.staleAfterHours)} END AS state
+    FROM ${dueLists(asked, Prisma.sql`LEFT JOIN ${NEWEST}`)}
+    WHERE ${isDue(asked)} AND (l.last_verified_at IS NULL OR l.last_verified_at < ${asked.beganAt}::timestamptz)`;
+}
+
+/** Counts the lists of the newest night. */
+export function readLastNight(db: Pick<Database, 'prisma'>, asked: NightAsked): Promise<LastNight> {
+  return readByIndex(db, async (tx) => {
+    const [counts] = await tx.$queryRaw<Pick<LastNight, 'due' | 'proved'>[]>`
+      SELECT count(*)::int AS due, count(*) FILTER (WHERE l.last_verified_at >= ${asked.beganAt}::timestamptz)::int AS proved
+      FROM ${dueLists(asked)} WHERE ${isDue(asked)}`;
+    const lacking = await tx.$queryRaw<{ state: LackingState; lists: number }[]>`
+      SELECT state, count(*)::int AS lists FROM (${lackingLists(asked)}) lacking GROUP BY state`;
+    return {
+      ...counts!,
+      isUnderWay: await isUnderWay(tx, asked),
+      lacking: lacking.toSorted((one, other) => LACKING_STATES.indexOf(one.state) - LACKING_STATES.indexOf(other.state)),
+    };
+  });
+}
+
+async function isUnderWay(tx: Transaction, { environment, beganAt, nextAt }: NightAsked): Promise<boolean> {
+  const [row] = await tx.$queryRaw<{ is: boolean }[]>`
+    SELECT EXISTS (
+      SELECT FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
+      WHERE r.status IN ('queued', 'running') AND r.trigger = 'nightly' AND r.created_at >= ${beganAt}::timestamptz AND NOT c.paused
+        AND (${environment ?? null}::text IS NULL OR environment = ${environment ?? null})
+    ) OR EXISTS (
+      SELECT FROM muster.connections
+      WHERE status = 'active' AND next_sync_at < ${nextAt}::timestamptz AND (${environment ?? null}::text IS NULL OR environment = ${environment ?? null})
+    ) AS is`;
+  return row!.is;
+}
+
+export interface LackingFilter extends NightAsked, PageQuery {
+  readonly companyId?: string | undefined;
+  readonly state?: LackingState | undefined;
+}
+
+export interface LackingList extends CompanyKey {
+  readonly resource: string;
+  readonly state: LackingState;
+  readonly lastVerifiedAt: Date | null;
+  readonly lastRunId: string | null;
+}
+
+/** The due lists that lack a proof, by environment, company and list. */
+export async function listLacking(db: Pick<Database, 'prisma'>, filter: LackingFilter): Promise<Page<LackingList>> {
+  const { companyId = null, state = null, limit, cursor } = filter;
+  const [environment, company, resource] =
+    cursor === undefined ? [null, null, null] : readCursor(cursor, /^(?:production|test)\/[0-9a-f-]{36}\/\w+$/).split('/');
+  const rows = await readByIndex(
+    db,
+    (tx) => tx.$queryRaw<LackingList[]>`
+      SELECT environment, company_id AS "companyId", resource, state, last_verified_at AS "lastVerifiedAt", last_run_id AS "lastRunId"
+      FROM (${lackingLists(filter)}) lacking
+      WHERE (${companyId}::uuid IS NULL OR company_id = ${companyId}::uuid) AND (${state}::text IS NULL OR state = ${state})
+        AND (${environment}::text IS NULL OR (environment, company_id, resource) > (${environment}, ${company}::uuid, ${resource}))
+      ORDER BY environment, company_id, resource LIMIT ${limit + 1}::int`,
+  );
+  return pageOf(rows, limit, (row) => `${row.environment}/${row.companyId}/${row.resource}`);
+}
