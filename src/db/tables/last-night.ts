@@ -9,7 +9,7 @@ import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { readByIndex } from '../statements/by-index.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
-import { NEWEST, stateOf } from './list-states.js';
+import { LIST, NEWEST, stateOf } from './list-states.js';
 
 /** `on_time`: the proof before that night is not too old yet. */
 export const LACKING_STATES = ['reauthorization_required', 'failed', 'held', 'never', 'late', 'on_time'] as const;
@@ -34,7 +34,7 @@ export interface LastNight {
 /** SQL: the lists `l` of companies `c` that are due, as `asked.resource`. A list that no walk has opened has no row. */
 function dueLists({ resources }: NightAsked, join = Prisma.empty): Prisma.Sql {
   return Prisma.sql`muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
-    LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource ${join}`;
+    LEFT JOIN ${LIST} ${join}`;
 }
 
 const isDue = ({ environment, beganAt }: NightAsked): Prisma.Sql =>
