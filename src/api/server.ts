@@ -28,8 +28,8 @@ import { type HealthRoutesDependencies, healthRoutes } from './operation/health.
 import { installationRoutes } from './operation/installation.js';
 import { issueGuide } from './operation/issue-guide.js';
 import { issueRoutes } from './operation/issues.js';
-import { listCountsRoute } from './operation/list-counts.js';
 import { lastNightRoutes } from './operation/last-night.js';
+import { listCountsRoute } from './operation/list-counts.js';
 import { type MetricsRouteDependencies, metricsRoute } from './operation/metrics.js';
 import { namedTokenRoutes } from './operation/named-tokens.js';
 import { nightRoutes } from './operation/nights.js';

@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<string, string>> = {
   service_timeout: 'the service did not answer in time',
   service_error: 'the service answered with an error',
   worker_died: 'its workers ended again and again',
-  walks_failed: 'several lists failed',
+  walks_failed: 'lists failed',
   service_throttled: 'the service takes no more requests for now',
   service_refused: 'the service refused it',
   access_token_refused: 'the service refused the access token',

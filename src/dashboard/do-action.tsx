@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ReauthorizationLinkModel, reauthorizationLinksCsv } from '../api/companies/connect-links.js';
 import { CSV } from '../api/plumbing/csv.js';
 import type { ApiCall, ApiForPages, ApiResponse } from '../api/plumbing/in-process-api.js';
+import type { RunModel } from '../api/runs/run-model.js';
 import type { QueuedModel, SyncPreviewModel } from '../api/runs/syncs.js';
 import { MusterError } from '../core/errors.js';
 import { OF_SELECTED } from './pages/companies-page.js';
@@ -87,7 +88,9 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     }
     const once = shownOnce(response, back);
     if (once) return show(reply, once, session);
-    return reply.redirect(addressAfter(back, name), 303);
+    // A retry is a run of its own, unless one is under way.
+    const goesTo = name === 'run.retry' ? `/runs/${(response.body as { run: RunModel }).run.id}` : back;
+    return reply.redirect(addressAfter(goesTo, name), 303);
   });
 
   interface Pressed {

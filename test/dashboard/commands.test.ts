@@ -24,6 +24,11 @@ beforeAll(async () => {
   const paused = await admin.addCompany({}, { paused: true });
   const run = randomUUID();
   await prisma.run.create({ data: { id: run, ...company, trigger: 'manual', mode: 'full', status: 'running' } });
+  const failed = randomUUID();
+  const error = { code: 'service_error', message: 'The service failed.' };
+  await prisma.run.create({
+    data: { id: failed, ...(await admin.addCompany()), trigger: 'manual', mode: 'full', status: 'failed', error },
+  });
   const list = { ...company, resource: 'employees', runId: run, walkId: randomUUID() };
   const held = await prisma.hold.create({ data: { ...list, count: 4, living: 5, sample: ['1'], status: 'open' } });
   await prisma.hold.create({ data: { ...list, cause: 'grant', grantNumber: 2, count: 1, living: 5, sample: ['2'] } });
@@ -42,6 +47,7 @@ beforeAll(async () => {
     pageOf(paused),
     '/runs',
     `/runs/${run}`,
+    `/runs/${failed}`,
     '/holds',
     `/holds/${held.id}`,
     '/holds/approve-grants/test',

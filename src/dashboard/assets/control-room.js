@@ -44,8 +44,11 @@ let stream;
 function follow() {
   stream?.close();
   stream = undefined;
+  clearInterval(ticking);
+  pace = undefined;
   const address = document.querySelector('#run[data-follow]')?.dataset.follow;
   if (!address || document.hidden) return;
+  beginPace();
   stream = new EventSource(address);
   stream.addEventListener('run', ({ data }) => show(JSON.parse(data)));
 }
@@ -64,10 +67,9 @@ function show(run) {
     void renew(element);
     return;
   }
+  if (run.progress) showProgress(element, run.progress);
   for (const walk of run.walks) {
     const card = element.querySelector(`[data-walk="${CSS.escape(walk.resource)}"]`);
-    const rate = card?.querySelector('[data-rate]');
-    if (rate) rate.textContent = paceOf(walk);
     for (const count of card?.querySelectorAll('[data-count]') ?? []) {
       const value = walk[count.dataset.count];
       if (count.localName === 'progress') count.value = Math.min(count.max, value);
@@ -76,22 +78,63 @@ function show(run) {
   }
 }
 
-/** For each list, the records received when the page was shown, and that time. */
-const begun = new Map();
+/** What is known of the pace of the run: that before the page was shown, the records and the time then, and the newest numbers. */
+let pace;
+let ticking;
 
-/** The pace of a walk and the time it still takes, or an empty text while that is unknown. */
-function paceOf({ resource, passes, received, total_records: whole }) {
-  const now = performance.now();
-  const first = begun.get(resource);
-  if (!first || first.passes !== passes || received < first.received) {
-    begun.set(resource, { passes, received, at: now });
-    return '';
+/** Seconds that the pace until the page was shown counts for, next to the pace since then. */
+const WEIGHT = 30;
+
+function beginPace() {
+  const line = document.querySelector('#run .progress');
+  if (!line?.dataset.expected) return;
+  pace = { before: Number(line.dataset.pace ?? 0), first: undefined };
+  ticking = setInterval(showTimeLeft, 1_000);
+}
+
+/** Shows the numbers of the progress line, and takes them into the pace. */
+function showProgress(element, { received, pages, percent, expected }) {
+  const shown = { received, pages, percent };
+  for (const part of element.querySelectorAll('[data-progress]')) {
+    const value = shown[part.dataset.progress];
+    if (part.localName === 'progress') part.value = Math.min(part.max, value);
+    else if (part.dataset.progress === 'pages') part.textContent = `${NUMBER.format(value)} ${value === 1 ? 'page' : 'pages'}`;
+    else if (value !== null) part.textContent = NUMBER.format(value);
   }
-  const seconds = (now - first.at) / 1_000;
-  const pace = (received - first.received) / seconds;
-  if (seconds < 1 || pace <= 0) return '';
-  const left = whole === null ? undefined : Math.max(0, Math.round((whole - received) / pace));
-  return `${NUMBER.format(Math.round(pace))} records a second${left === undefined ? '' : `, about ${NUMBER.format(left)} s left`}`;
+  if (!pace || expected === null) return;
+  // A list that is read again begins with no records.
+  if (!pace.first || received < pace.received) {
+    pace.first = received;
+    pace.at = performance.now();
+  }
+  Object.assign(pace, { received, expected });
+  showTimeLeft();
+}
+
+function showTimeLeft() {
+  const text = document.querySelector('#run [data-time-left]');
+  if (!text || pace?.first === undefined) return;
+  const seconds = (performance.now() - pace.at) / 1_000;
+  const weight = pace.before > 0 ? WEIGHT : 0;
+  const now = (pace.received - pace.first + pace.before * weight) / (seconds + weight);
+  const left = Math.max(0, pace.expected - pace.received) / now;
+  // A pace needs some seconds to be known.
+  text.textContent = Number.isFinite(left) && seconds + weight > 3 ? `about ${durationText(left)} left` : 'time left unknown';
+}
+
+/** A rounded duration in its two largest units. run-progress.tsx rounds in the same way. */
+function durationText(exact) {
+  const step = exact < 60 ? 1 : exact < 3_600 ? 10 : 60;
+  const seconds = Math.round(exact / step) * step;
+  const parts = [
+    [Math.floor(seconds / 3_600), 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ];
+  const first = parts.findIndex(([count]) => count > 0);
+  if (first < 0) return '0 s';
+  const shown = parts.slice(first, first + 2).filter(([count]) => count > 0);
+  return shown.map(([count, unit]) => `${NUMBER.format(count)} ${unit}`).join(' ');
 }
 
 /** Loads the run again, since a part of it has begun or ended. */

@@ -1,41 +1,51 @@
+import type { CompanyModel } from '../../api/companies/company-model.js';
+import { failureOf } from '../../api/runs/run-failure.js';
 import type { RunModel, WalkModel } from '../../api/runs/run-model.js';
-import { adviceFor } from '../../core/advice.js';
+import { isMusterError } from '../../core/errors.js';
 import { ActionForm, AsCommands, get, useCommands } from '../parts/action-form.js';
+import { ofCompany } from '../parts/actions.js';
+import { Failure, FirstFailure, isOver } from '../parts/first-failure.js';
 import type { PageContent } from '../parts/layout.js';
 import { listAddress } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { proofInWords, unverifiedInWords } from '../parts/proof-in-words.js';
 import { Count, ListSection, ReadingCard } from '../parts/reading-card.js';
-import {
-  CodeHint,
-  CompanyLink,
-  durationText,
-  Environment,
-  Fact,
-  Link,
-  numberText,
-  ServiceSays,
-  State,
-  triggerText,
-  When,
-} from '../parts/shown-values.js';
+import { RunProgress } from '../parts/run-progress.js';
+import { ShownStatus } from '../parts/shown-status.js';
+import { CompanyLink, Environment, Fact, Link, numberText, ServiceSays, triggerText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { Took } from './runs-page.js';
 
 export async function runPage({ ask, params: { id = '' } }: PageRequest): Promise<PageContent> {
   const run = await ask<RunModel>(`/api/runs/${encodeURIComponent(id)}`);
-  return { title: `Run of ${nameOf(run)}`, body: <RunView run={run} /> };
+  return { title: `Run of ${nameOf(run)}`, body: <RunView run={run} company={await companyOf(run, ask)} /> };
+}
+
+/** The company as it is now, where that says what to do about the run; undefined if it was removed. */
+async function companyOf(run: RunModel, ask: PageRequest['ask']): Promise<CompanyModel | undefined> {
+  if (run.company_removed || failureOf(run) === undefined) return undefined;
+  return ask<CompanyModel>(ofCompany({ environment: run.environment, company_id: run.company_id })).catch((error: unknown) => {
+    if (isMusterError(error, 'company_not_found')) return undefined;
+    throw error;
+  });
 }
 
 const nameOf = ({ company_name, company_id }: RunModel) => company_name || company_id;
 
-function isOver({ status }: Pick<RunModel, 'status'>): boolean {
-  return status !== 'queued' && status !== 'running';
+interface RunProps {
+  readonly run: RunModel;
+  readonly company: CompanyModel | undefined;
 }
 
-function RunView({ run }: { readonly run: RunModel }) {
+function RunView({ run, company }: RunProps) {
   const address = useAddress();
-  const commands = [...(isOver(run) ? [] : useCommands(['run.cancel'], { id: run.id })), get('This run', `/api/runs/${run.id}`)];
+  const failure = failureOf(run);
+  const retry = company?.status === 'active' && failure ? retryOf(run) : undefined;
+  const commands = [
+    ...(isOver(run) ? [] : useCommands(['run.cancel'], { id: run.id })),
+    ...(retry ? useCommands(['run.retry'], retry) : []),
+    get('This run', `/api/runs/${run.id}`),
+  ];
   return (
     // The script follows the events of the address, and loads this element again when the state of the run has changed.
     <div id="run" data-follow={isOver(run) ? undefined : address(`/runs/${run.id}/events`)} data-state={stateOf(run)}>
@@ -43,36 +53,39 @@ function RunView({ run }: { readonly run: RunModel }) {
         <div>
           <h1>Run of {nameOf(run)}</h1>
           <p class="under">
-            <State of={run.status} />
+            <ShownStatus of={run} />
             <Environment name={run.environment} />
-            <CompanyLink environment={run.environment} companyId={run.company_id} />
+            {run.company_removed ? (
+              <span>
+                <span class="id">{run.company_id}</span>, a company that was removed
+              </span>
+            ) : (
+              <CompanyLink environment={run.environment} companyId={run.company_id} name={run.company_name} />
+            )}
           </p>
         </div>
         <div class="actions">
+          {retry && <ActionForm name="run.retry" fields={retry} />}
           {!isOver(run) && <ActionForm name="run.cancel" fields={{ id: run.id }} />}
           <AsCommands commands={commands} />
         </div>
       </div>
+      <RunProgress run={run} />
+      {failure && <FirstFailure run={run} company={company} failure={failure} />}
       <Facts run={run} />
-      {run.error && <Failure {...run.error} />}
       <h2>Lists</h2>
       {run.walks.length === 0 && <p class="empty">No list has begun yet.</p>}
-      {run.walks.map((walk) => {
-        const isSaidAbove = walk.error?.message === run.error?.message;
-        if (run.kind === 'sync') return <WalkCard key={walk.resource} runId={run.id} walk={walk} isSaidAbove={isSaidAbove} />;
-        return (
-          <ReadingCard key={walk.resource} walk={walk}>
-            {walk.error && !isSaidAbove && <Failure {...walk.error} />}
-          </ReadingCard>
-        );
-      })}
-      {run.walks.some(({ verified }) => verified) && (
-        <p>
-          <Link to={listAddress('/certificates', { environment: run.environment, company_id: run.company_id })}>
-            Certificates of the proved lists
-          </Link>
-        </p>
-      )}
+      {run.walks
+        .toSorted((a, b) => rankOf(a) - rankOf(b))
+        .map((walk) => {
+          const isSaidAbove = walk.error?.message === failure?.message;
+          if (run.kind === 'sync') return <WalkCard key={walk.resource} run={run} walk={walk} isSaidAbove={isSaidAbove} />;
+          return (
+            <ReadingCard key={walk.resource} walk={walk}>
+              {walk.error && !isSaidAbove && <Failure {...walk.error} />}
+            </ReadingCard>
+          );
+        })}
       {!isOver(run) && (
         <p class="hint" data-followed>
           <Link to={`/runs/${run.id}`}>Look again</Link>
@@ -80,6 +93,22 @@ function RunView({ run }: { readonly run: RunModel }) {
       )}
     </div>
   );
+}
+
+/** What failed comes first, then what is read now, then what is not proved. Otherwise lists stay in their order. */
+function rankOf({ status, verified, rejected, unverified_reason }: WalkModel): number {
+  if (status === 'failed') return 0;
+  if (status === 'running') return 1;
+  return status === 'succeeded' &&
+    (rejected > 0 || (!verified && unverified_reason !== undefined && unverified_reason !== 'unavailable'))
+    ? 2
+    : 3;
+}
+
+/** The fields of the button that tries again the lists that failed: all lists if none has begun. */
+function retryOf({ environment, company_id, kind, walks }: RunModel): Readonly<Record<string, string>> {
+  const failed = walks.filter(({ status }) => status === 'failed').map(({ resource }) => resource);
+  return { environment, company_id, kind, ...(failed.length > 0 && { resources: failed.join(',') }) };
 }
 
 /** A text that changes whenever more than numbers of the page change. control-room.js makes the same text from an event. */
@@ -98,47 +127,31 @@ function Facts({ run }: { readonly run: RunModel }) {
       <Fact name="Requested">
         <When at={run.created_at} />
       </Fact>
+      <Fact name="Started">
+        <When at={run.started_at} none="not yet" />
+      </Fact>
       <Fact name={isOver(run) ? 'Took' : 'Has taken'}>
         <Took run={run} />
       </Fact>
-      {typeof run.estimated_seconds_left === 'number' && (
-        <Fact name="Still takes about">{durationText(run.estimated_seconds_left * 1_000)}</Fact>
-      )}
       <Fact name="Attempts">{numberText(run.attempts)}</Fact>
-      {run.retry_at && (
-        <Fact name="Tries again">
-          <When at={run.retry_at} />
-        </Fact>
-      )}
     </dl>
-  );
-}
-
-function Failure({ code, message }: { readonly code: string; readonly message: string }) {
-  const advice = adviceFor(code);
-  return (
-    <div class="notice bad">
-      <p>{message}</p>
-      {advice && <p>{advice}</p>}
-      <CodeHint code={code} />
-    </div>
   );
 }
 
 const COUNTS = ['received', 'inserted', 'updated', 'unchanged', 'deleted', 'rejected'] as const;
 
 interface WalkCardProps {
-  readonly runId: string;
+  readonly run: RunModel;
   readonly walk: WalkModel;
-  /** The run has the same error as the walk. */
+  /** The notice at the top has the same error. */
   readonly isSaidAbove: boolean;
 }
 
-function WalkCard({ runId, walk, isSaidAbove }: WalkCardProps) {
+function WalkCard({ run, walk, isSaidAbove }: WalkCardProps) {
   const { resource, status, received, total_records, pages, passes, resumed } = walk;
   const whole = total_records ?? 0;
   return (
-    <ListSection resource={resource} status={status}>
+    <ListSection walk={walk}>
       {status === 'running' && whole > 0 && (
         <progress max={whole} value={Math.min(received, whole)} aria-label={`Received of ${resource}`} data-count="received" />
       )}
@@ -152,19 +165,31 @@ function WalkCard({ runId, walk, isSaidAbove }: WalkCardProps) {
           {passes > 1 && <small> in {numberText(passes)} passes</small>}
         </Count>
       </dl>
-      {status === 'running' && <p class="hint" data-rate />}
       <Outcome walk={walk} />
-      {walk.inserted + walk.updated + walk.deleted > 0 && (
-        <p>
-          <Link to={`/runs/${runId}/diff?resource=${resource}`}>
-            What changed<span class="unseen"> in {resource}</span>
-          </Link>
-        </p>
-      )}
+      <WalkLinks run={run} walk={walk} />
       {resumed && <p class="hint">It continued from a checkpoint. The counts include the records received before.</p>}
       {walk.error && !isSaidAbove && <Failure {...walk.error} />}
-      <ServiceSays sentence={walk.service_says} />
+      {!isSaidAbove && <ServiceSays sentence={walk.service_says} />}
     </ListSection>
+  );
+}
+
+/** Where the changes, the rejected records and the certificate of a list are. */
+function WalkLinks({ run, walk }: { readonly run: RunModel; readonly walk: WalkModel }) {
+  const { resource, inserted, updated, deleted, rejected, verified } = walk;
+  const list = { environment: run.environment, company_id: run.company_id, resource };
+  const ofList = <span class="unseen"> of {resource}</span>;
+  if (run.company_removed) return null;
+  return (
+    <p class="links">
+      {inserted + updated + deleted > 0 && (
+        <Link to={`/runs/${run.id}/diff?resource=${resource}`}>
+          What changed<span class="unseen"> in {resource}</span>
+        </Link>
+      )}
+      {rejected > 0 && <Link to={listAddress('/rejected', list)}>Rejected records{ofList}</Link>}
+      {verified && <Link to={listAddress('/certificates', list)}>Certificates{ofList}</Link>}
+    </p>
   );
 }
 

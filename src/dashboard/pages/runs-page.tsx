@@ -1,9 +1,23 @@
 import type { ComponentChildren } from 'preact';
+import { failureLine, failureOf } from '../../api/runs/run-failure.js';
 import type { RunModel } from '../../api/runs/run-model.js';
-import { COMPANY, counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
+import { counts } from '../parts/columns.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
-import { COMPANY_ID, choice, ENVIRONMENT, HIDDEN, listAddress, listPage } from '../parts/list-page.js';
-import { durationText, Link, numberText, State, triggerText, useExact, When } from '../parts/shown-values.js';
+import { Field } from '../parts/fields.js';
+import { COMPANY_ID, choice, ENVIRONMENT, HIDDEN, listAddress, listPage, RESOURCE } from '../parts/list-page.js';
+import { progressText } from '../parts/run-progress.js';
+import { ShownStatus } from '../parts/shown-status.js';
+import {
+  CompanyLink,
+  durationText,
+  Environment,
+  Link,
+  numberText,
+  TRIGGER_NAMES,
+  triggerText,
+  useExact,
+  When,
+} from '../parts/shown-values.js';
 import { useView } from '../parts/view.js';
 
 const PATH = '/runs';
@@ -15,7 +29,14 @@ export const runsPage = listPage<RunModel>({
   filters: {
     company_id: COMPANY_ID,
     status: choice('Status', ['queued', 'running', 'succeeded', 'failed', 'cancelled']),
+    trigger: choice('Why', TRIGGER_NAMES, { textOf: triggerText }),
     environment: ENVIRONMENT,
+    resource: RESOURCE,
+    day: (name, { day }) => (
+      <Field label="Day">
+        <input type="date" name={name} value={day} />
+      </Field>
+    ),
     since: (_name, filters) => <Between filters={filters} />,
     until: HIDDEN,
   },
@@ -57,7 +78,7 @@ export function RunTable({ rows, caption, empty, isOfOneCompany = false }: RunTa
   return (
     <DataTable
       caption={caption}
-      columns={isOfOneCompany ? [RUN, ...OF_EVERY_RUN] : [RUN, COMPANY, ENVIRONMENT_COLUMN, ...OF_EVERY_RUN]}
+      columns={isOfOneCompany ? [RUN, ...OF_EVERY_RUN] : [RUN, COMPANY, ...OF_EVERY_RUN]}
       rows={rows}
       keyOf={({ id }) => id}
       empty={empty}
@@ -65,19 +86,27 @@ export function RunTable({ rows, caption, empty, isOfOneCompany = false }: RunTa
   );
 }
 
-const RUN: Column<RunModel> = column('Run', ({ id, created_at }) => (
+const RUN: Column<RunModel> = column('Requested', ({ id, created_at }) => (
   <Link to={`/runs/${id}`}>
     <When at={created_at} />
   </Link>
 ));
 
+const COMPANY: Column<RunModel> = column('Company', ({ environment, company_id, company_name, company_removed }) => (
+  <>
+    {company_removed ? (
+      <span class="company">
+        <span class="id">{company_id}</span> removed
+      </span>
+    ) : (
+      <CompanyLink environment={environment} companyId={company_id} name={company_name} isBrief />
+    )}{' '}
+    <Environment name={environment} />
+  </>
+));
+
 const OF_EVERY_RUN: readonly Column<RunModel>[] = [
-  column('Status', (run) => (
-    <>
-      <State of={run.status} />
-      {run.error && <small class="why">{breakable(run.error.code)}</small>}
-    </>
-  )),
+  column('Status', (run) => <Status run={run} />),
   column(
     'Why',
     ({ trigger, kind, mode }) =>
@@ -90,12 +119,49 @@ const OF_EVERY_RUN: readonly Column<RunModel>[] = [
     { numeric: true },
   ),
   counts('Changes', ({ walks }) => walks.reduce((sum, { inserted, updated, deleted }) => sum + inserted + updated + deleted, 0)),
-  column('Took', (run) => <Took run={run} />, { numeric: true }),
+  column('Took', (run) => <Began run={run} />, { numeric: true }),
 ];
 
-/** Lets a long code wrap after each of its words. */
-function breakable(code: string): ComponentChildren {
-  return code.split(/(?<=_)/).flatMap((word) => [word, <wbr key={word} />]);
+/** The most characters of the service's sentence in a table; the page of the run has all of it. */
+const MOST_SAID = 100;
+
+const WAIT_MS = 60_000;
+
+/** How a run ended or how far it is, and the first list that failed, with the reason. */
+function Status({ run }: { readonly run: RunModel }) {
+  const failure = failureOf(run);
+  const said = failure?.service_says;
+  const progress = progressText(run);
+  return (
+    <span class="details">
+      <ShownStatus of={run} />
+      {progress && <small class="why">{progress}</small>}
+      {run.retry_at && (
+        <small class="why">
+          tries again <When at={run.retry_at} isBrief />
+        </small>
+      )}
+      {failure && <small class="why">{failureLine(failure)}</small>}
+      {said && (
+        <small class="why">
+          <q>{said.length > MOST_SAID ? `${[...said].slice(0, MOST_SAID).join('')}…` : said}</q>
+        </small>
+      )}
+    </span>
+  );
+}
+
+/** How long a run took. When it began is said where it waited for that. */
+function Began({ run }: { readonly run: RunModel }) {
+  const exact = useExact();
+  const { created_at, started_at } = run;
+  const waited = started_at === null ? 0 : Date.parse(started_at) - Date.parse(created_at);
+  return (
+    <span>
+      <Took run={run} />
+      {started_at !== null && waited > WAIT_MS && <small class="why">from {exact(started_at)}</small>}
+    </span>
+  );
 }
 
 export function Took({ run: { started_at, finished_at } }: { readonly run: Pick<RunModel, 'started_at' | 'finished_at'> }) {

@@ -119,6 +119,16 @@ export const ACTIONS = {
     askedAt: ({ status, environment }) => askAt({ status, environment }),
     done: 'A sync was requested for these companies. Their runs are at the top of the runs.',
   },
+  'run.retry': {
+    label: 'Retry',
+    tone: 'main',
+    call: ({ kind, resources, ...fields }) =>
+      post(
+        `${ofCompany(fields)}/${kind === 'verify' ? 'verify' : 'sync'}`,
+        resources ? { resources: resources.split(',') } : undefined,
+      ),
+    done: 'These lists are tried again by this run.',
+  },
   'run.cancel': {
     label: 'Cancel',
     tone: 'danger',

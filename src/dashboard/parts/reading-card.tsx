@@ -1,12 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import type { VerifyModel, WalkModel } from '../../api/runs/run-model.js';
-import { Fact, numberText, State, When } from './shown-values.js';
+import { ShownStatus } from './shown-status.js';
+import { Fact, numberText, When } from './shown-values.js';
 
 /** The progress and findings of one list in a verification run. */
 export function ReadingCard({ walk, children }: { readonly walk: WalkModel; readonly children: ComponentChildren }) {
-  const { resource, status, received, pages, verify } = walk;
+  const { received, pages, verify } = walk;
   return (
-    <ListSection resource={resource} status={status}>
+    <ListSection walk={walk}>
       <dl class="counts">
         <Count name="received" count={received} />
         <Count name="pages" count={pages} />
@@ -24,16 +25,18 @@ export function ReadingCard({ walk, children }: { readonly walk: WalkModel; read
   );
 }
 
-interface ListSectionProps extends Pick<WalkModel, 'resource' | 'status'> {
+interface ListSectionProps {
+  readonly walk: WalkModel;
   readonly children: ComponentChildren;
 }
 
 /** One list of a run. */
-export function ListSection({ resource, status, children }: ListSectionProps) {
+export function ListSection({ walk, children }: ListSectionProps) {
+  const { resource } = walk;
   return (
     <section class="card walk" aria-labelledby={`list-${resource}`} data-walk={resource}>
       <h3 id={`list-${resource}`}>
-        {resource} <State of={status} />
+        {resource} <ShownStatus of={walk} />
       </h3>
       {children}
     </section>

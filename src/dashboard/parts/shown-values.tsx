@@ -162,16 +162,18 @@ interface CompanyLinkProps {
   readonly environment: string;
   readonly companyId: string;
   readonly name?: string | null | undefined;
+  /** Leaves the id out where there is a name. */
+  readonly isBrief?: boolean;
 }
 
 /** A company's name comes from the service, and may be any text. */
-export function CompanyLink({ environment, companyId, name }: CompanyLinkProps) {
+export function CompanyLink({ environment, companyId, name, isBrief = false }: CompanyLinkProps) {
   return (
     <span class="company">
       <Link class={name ? undefined : 'id'} to={`/companies/${environment}/${companyId}`}>
         {name || companyId}
       </Link>
-      {name ? <small class="id">{companyId}</small> : null}
+      {name && !isBrief ? <small class="id">{companyId}</small> : null}
     </span>
   );
 }
@@ -209,6 +211,8 @@ const TRIGGERS: Readonly<Record<string, string>> = {
   verify: 'verify',
   nightly_verify: 'verify, this night’s share',
 };
+
+export const TRIGGER_NAMES = Object.keys(TRIGGERS);
 
 export function triggerText(trigger: string): string {
   return TRIGGERS[trigger] ?? trigger;
