@@ -62,6 +62,28 @@ describe.skipIf(!hasBrowser())('a tab', () => {
     expect(asked.filter((path) => path.endsWith('/events'))).toHaveLength(1);
   });
 
+  test('shows one time left, which moves with the records and with time', async () => {
+    await admin.db.prisma.run.update({ where: { id }, data: { startedAt: new Date(Date.now() - 100_000) } });
+    await page.goto(`${admin.url}/runs/${id}`);
+    const left = page.locator('[data-time-left]');
+    const seconds = async () => {
+      const [, minutes = '0', rest = '0'] =
+        /^about (?:(\d+) min ?)?(?:(\d+) s)? ?left$/.exec((await left.textContent()) ?? '') ?? [];
+      return Number(minutes) * 60 + Number(rest);
+    };
+    // 600 records are left, at 3 a second.
+    await waitFor(async () => (await seconds()) === 200);
+    await received(600);
+    await shown(600);
+    // The page was not loaded again. The last records came faster than those before.
+    await waitFor(async () => (await seconds()) < 90 && (await seconds()) > 10);
+    expect(await left.count()).toBe(1);
+    expect(await page.locator('[data-progress=percent]').textContent()).toBe('66');
+    // Nothing comes any more, so that more and more time is left.
+    const before = await seconds();
+    await waitFor(async () => (await seconds()) > before);
+  });
+
   test('ends the stream of a page that it leaves, and of a part that is over', async () => {
     asked = [];
     await page.goto(`${admin.url}/runs/${id}`);

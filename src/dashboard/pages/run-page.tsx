@@ -166,11 +166,31 @@ function WalkCard({ run, walk, isSaidAbove }: WalkCardProps) {
         </Count>
       </dl>
       <Outcome walk={walk} />
+      {walk.hold && <Held run={run} resource={resource} hold={walk.hold} />}
       <WalkLinks run={run} walk={walk} />
       {resumed && <p class="hint">It continued from a checkpoint. The counts include the records received before.</p>}
       {walk.error && !isSaidAbove && <Failure {...walk.error} />}
       {!isSaidAbove && <ServiceSays sentence={walk.service_says} />}
     </ListSection>
+  );
+}
+
+interface HeldProps {
+  readonly run: RunModel;
+  readonly resource: string;
+  readonly hold: NonNullable<WalkModel['hold']>;
+}
+
+/** The deletions that the walk found and that wait, or what was decided about them. */
+function Held({ run, resource, hold }: HeldProps) {
+  const { count, status } = hold;
+  return (
+    <p class={status === 'open' ? 'proof warn' : 'proof'}>
+      {numberText(count)} {count === 1 ? 'deletion was' : 'deletions were'} held back. <State of={status} />{' '}
+      <Link to={listAddress('/holds', { environment: run.environment, company_id: run.company_id, status })}>
+        See the hold<span class="unseen"> of {resource}</span>
+      </Link>
+    </p>
   );
 }
 

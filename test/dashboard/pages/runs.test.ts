@@ -155,6 +155,19 @@ test('a run that left records out is not plain green, and leads to them', async 
   expect(await runPage(absent)).toContain('<span class="state good">Succeeded</span>');
 });
 
+test('a hold is shown on the run that found it', async () => {
+  const company = await admin.addCompany();
+  const id = await runOf(company, { finishedAt: new Date() }, [{ resource: 'employees' }]);
+  const { id: walkId } = await admin.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
+  const hold = { ...company, resource: 'employees', runId: id, walkId, count: 40, living: 41, sample: [], status: 'open' };
+  await admin.db.prisma.hold.create({ data: hold });
+  const html = await runPage(id);
+  expect(wordsOf(html)).toContain('40 deletions were held back. Open See the hold of employees');
+  expect(html).toContain(`/holds?environment=test&amp;company_id=${company.companyId}&amp;status=open`);
+  await admin.db.prisma.hold.updateMany({ where: { walkId }, data: { status: 'rejected' } });
+  expect(wordsOf(await runPage(id))).toContain('40 deletions were held back. Rejected See the hold');
+});
+
 test('one line says how far a run is, with one time left', async () => {
   const company = await admin.addCompany();
   const id = await runOf(company, { status: 'running', startedAt: new Date(Date.now() - 50_000) }, [
