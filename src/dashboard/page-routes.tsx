@@ -16,6 +16,7 @@ import { notificationsPage } from './pages/notifications-page.js';
 import { overviewPage } from './pages/overview-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
 import { queuePage } from './pages/queue-page.js';
+import { rejectedPage } from './pages/rejected-page.js';
 import { runPage } from './pages/run-page.js';
 import { runsPage } from './pages/runs-page.js';
 import { schemaPage } from './pages/schema-page.js';
@@ -55,6 +56,7 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
   '/notifications': notificationsPage,
   '/audit': auditPage,
   '/queue': queuePage,
+  '/rejected': rejectedPage,
   '/tokens': tokensPage,
 };
 

@@ -58,6 +58,7 @@ beforeAll(async () => {
     '/notifications',
     '/audit',
     '/queue',
+    '/rejected',
     '/tokens',
     '/settings',
   ];

@@ -12,6 +12,17 @@ interface FilledPage {
   readonly press?: (page: Page) => Promise<unknown>;
 }
 
+/** Makes the newest walk of the company's employees one that rejected records. */
+async function rejectSome({ prisma }: Deployment['database']['db'], companyId: string): Promise<void> {
+  const { lastRunId } = await prisma.list.findFirstOrThrow({ where: { companyId, resource: 'employees' } });
+  const { id } = await prisma.walk.findFirstOrThrow({ where: { runId: lastRunId!, resource: 'employees' } });
+  if ((await prisma.rejectedRecord.count({ where: { walkId: id } })) > 0) return;
+  await prisma.walk.update({ where: { id }, data: { rejected: 2 } });
+  const text = Buffer.from(`{"name":"Kari Nordmann","notes":"${'without an id '.repeat(40)}"}`).toString('base64');
+  for (const position of [3, 9])
+    await prisma.rejectedRecord.create({ data: { walkId: id, pass: 1, page: 0, position, reason: 'no_id', text } });
+}
+
 interface RunAnswer {
   readonly run: { readonly id: string };
 }
@@ -109,6 +120,9 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     { name: 'schema', path: '/schema' },
     { name: 'notifications', path: '/notifications' },
     { name: 'audit', path: '/audit' },
+    { name: 'companies-by-list', path: '/companies?resource=employees&proof=verified' },
+    { name: 'rejected', path: '/rejected', prepare: () => rejectSome(database.db, held!.companyId) },
+    { name: 'company-rejected', path: `/companies/test/${held!.companyId}` },
     { name: 'queue', path: '/queue' },
     { name: 'tokens', path: '/tokens' },
     { name: 'settings', path: '/settings' },

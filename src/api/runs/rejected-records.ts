@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { isCut, listRejectedRecords, type RejectedRecordRow } from '../../db/tables/rejected-records.js';
+import { mayAct } from '../plumbing/caller.js';
 import { CompanyName, companyFilterOf, namedPage } from '../plumbing/company-names.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
 import {
@@ -31,10 +32,16 @@ const RejectedRecord = z
     reason: z.string().describe('docs/verification.md explains each reason.'),
     text: z
       .string()
-      .describe('The record as received; a long one is cut and ends with …. Bytes that are not UTF-8 are shown as U+FFFD.'),
+      .describe(
+        'The record as received; a long one is cut and ends with …. Bytes that are not UTF-8 are shown as U+FFFD. Empty for a viewer.',
+      ),
+    text_hidden: z.boolean().exactOptional().describe('True for a viewer, who is shown no values of records.'),
   })
   .meta({ id: 'RejectedRecord', description: 'A record that Muster could not keep.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;
+
+/** The least role that is shown values of records. */
+const SHOWN_TO = 'operator';
 
 const { viewer } = operationsOf('runs');
 
@@ -49,17 +56,21 @@ export function rejectedRecordRoutes({ db, largeResponses }: LargeListDependenci
         response: { 200: pageOf(RejectedRecord) },
         problems: ['overloaded'],
       }),
-      async ({ query }, reply) => {
+      async ({ query, caller }, reply) => {
         const filter = await companyFilterOf(db, query);
         const page = await largeResponses.read(
           reply,
           () => listRejectedRecords(db, filter),
           ({ data }) => data.reduce((bytes, { text }) => bytes + text.length, 0),
         );
-        return namedPage(db, presentPage(page, presentRejectedRecord));
+        return namedPage(db, presentPage(page, mayAct(caller, SHOWN_TO) ? presentRejectedRecord : withoutText));
       },
     );
   };
+}
+
+function withoutText(row: RejectedRecordRow): RejectedRecordModel {
+  return { ...presentRejectedRecord(row), text: '', text_hidden: true };
 }
 
 function presentRejectedRecord(row: RejectedRecordRow): RejectedRecordModel {

@@ -1,9 +1,14 @@
 import { type CompanyModel, ListStateName } from '../../api/companies/company-model.js';
-import { AsCommands, FormFields, useMay } from '../parts/action-form.js';
+import type { ListCountsModel } from '../../api/operation/list-counts.js';
+import { AsCommands, FormFields, get, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
 import { counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
-import { choice, ENVIRONMENT, FoundTable, HIDDEN, type ListProps, listPage, search } from '../parts/list-page.js';
+import type { PageContent } from '../parts/layout.js';
+import { StateCounts } from '../parts/list-counts.js';
+import { choice, ENVIRONMENT, FoundTable, type ListProps, listPage, search } from '../parts/list-page.js';
+import { ListStates } from '../parts/list-state.js';
+import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Link, State, When } from '../parts/shown-values.js';
 import { useAddress, useView } from '../parts/view.js';
 
@@ -14,7 +19,7 @@ export const OF_SELECTED = [
   ['company.resume', 'Resume selected'],
 ] as const;
 
-export const companiesPage = listPage<CompanyModel>({
+const PARTS = {
   path: '/companies',
   title: 'Companies',
   limit: 50,
@@ -28,17 +33,34 @@ export const companiesPage = listPage<CompanyModel>({
       )}
     </div>
   ),
-  filters: {
-    q: search('Name or id', 100),
-    status: choice('Status', ['active', 'reauthorization_required', 'paused']),
-    state: choice('With a list that is', ListStateName.options),
-    environment: ENVIRONMENT,
-    resource: HIDDEN,
-    sort: choice('Order', ['worst'], { none: 'by id', textOf: () => 'worst first' }),
-  },
   label: 'Companies found',
-  Items: Companies,
-});
+};
+
+/** The counts by state are of all lists, so that a person sees which filter finds what. */
+export async function companiesPage(request: PageRequest): Promise<PageContent> {
+  const { data: counts } = await request.ask<{ data: readonly ListCountsModel[] }>('/api/list-counts');
+  const resources = [...new Set(counts.map(({ resource }) => resource))];
+  const page = listPage<CompanyModel>({
+    ...PARTS,
+    filters: {
+      q: search('Name or id', 100),
+      status: choice('Status', ['active', 'reauthorization_required', 'paused']),
+      resource: choice('List', resources, { none: 'any', textOf: (resource) => resource }),
+      state: choice('With a list that is', ListStateName.options),
+      environment: ENVIRONMENT,
+      proof: (_name, { proof }) => (proof === undefined ? null : <input type="hidden" name="proof" value={proof} />),
+      sort: choice('Order', ['worst'], { none: 'by id', textOf: () => 'worst first' }),
+    },
+    Items: (found) => (
+      <>
+        <StateCounts counts={counts} filters={found.filters} />
+        <Companies {...found} />
+      </>
+    ),
+    useFurtherCommands: () => [get('The counts by state', '/api/list-counts')],
+  });
+  return page(request);
+}
 
 function Companies(found: ListProps<CompanyModel>) {
   const address = useAddress();
@@ -50,7 +72,7 @@ function Companies(found: ListProps<CompanyModel>) {
     <FoundTable
       {...found}
       caption="Companies, their status and the last proof of their lists"
-      columns={actions.length > 0 ? [TICK, ...COLUMNS] : COLUMNS}
+      columns={[...(actions.length > 0 ? [TICK] : []), ...columnsFor(found.filters)]}
       keyOf={keyOf}
       empty={['No company matches.', 'No company is connected yet.']}
     />
@@ -86,6 +108,15 @@ const TICK: Column<CompanyModel> = {
     <input type="checkbox" name="company" value={keyOf(company)} aria-label={`Select ${company.name ?? company.company_id}`} />
   ),
 };
+
+function columnsFor({ resource }: ListProps<CompanyModel>['filters']): readonly Column<CompanyModel>[] {
+  const lists = listsColumn(resource);
+  return COLUMNS.flatMap((one) => (one.label === 'Status' ? [one, lists] : [one]));
+}
+
+/** The state of the chosen list, with its reason; or of each list that is not on time. */
+const listsColumn = (resource: string | undefined): Column<CompanyModel> =>
+  column(resource ?? 'Lists', ({ resources }) => <ListStates lists={resources} resource={resource} />);
 
 const COLUMNS: readonly Column<CompanyModel>[] = [
   column('Company', ({ environment, company_id, name }) => (

@@ -2,17 +2,19 @@ import type { CompanyModel } from '../../api/companies/company-model.js';
 import type { ListHistoryModel } from '../../api/operation/nights.js';
 import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
 import type { RunModel } from '../../api/runs/run-model.js';
-import { adviceFor } from '../../core/advice.js';
 import { ActionForm, AsCommands, get, useCommands, useMay } from '../parts/action-form.js';
 import { type ActionName, ofCompany } from '../parts/actions.js';
 import { counts } from '../parts/columns.js';
+import { cureOf, Trouble } from '../parts/company-trouble.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { type ListResponse, listAddress } from '../parts/list-page.js';
 import { ListPlots } from '../parts/list-plots.js';
+import { ListState } from '../parts/list-state.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { Environment, Fact, Link, numberText, ServiceSays, State, When } from '../parts/shown-values.js';
+import { Environment, Fact, Link, numberText, State, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
+import { PLACE, REASON } from './rejected-page.js';
 import { RunTable } from './runs-page.js';
 
 export async function companyPage({ ask, params }: PageRequest): Promise<PageContent> {
@@ -52,14 +54,14 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
             <span class="id">{company_id}</span>
           </p>
         </div>
-        <Actions company={company} />
+        <Actions company={company} cure={cureOf({ company, running })} />
       </div>
-      {status === 'reauthorization_required' && <MustAuthorize company={company} />}
       {running && (
         <p class="notice busy">
           <State of={running.status} /> <Link to={`/runs/${running.id}`}>Watch the run</Link>
         </p>
       )}
+      <Trouble company={company} running={running} hasRejected={rejected.length > 0} />
       <dl class="facts">
         <Fact name="Next sync">
           <When at={company.next_sync_at} none={status === 'active' ? 'with the schedule' : 'none'} />
@@ -73,16 +75,6 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         <Fact name="Token refreshed">
           <When at={company.token.refreshed_at} />
         </Fact>
-        {company.token.problem && (
-          <Fact name="Last refresh">
-            {company.token.problem}{' '}
-            {company.token.retry_at && (
-              <>
-                Tried again <When at={company.token.retry_at} />
-              </>
-            )}
-          </Fact>
-        )}
       </dl>
       <h2>Lists</h2>
       <DataTable
@@ -101,7 +93,9 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
       {rejected.length > 0 && (
         <>
           <h2>Rejected records</h2>
-          {/* The texts may hold personal data, so only the API shows them. */}
+          <p>
+            <Link to={listAddress('/rejected', { environment, company_id })}>All rejected records, with their texts</Link>
+          </p>
           <AsCommands commands={[get('With their texts', listAddress('/api/rejected', { environment, company_id }))]} />
           <DataTable
             caption="The first records that the newest walks rejected"
@@ -131,29 +125,7 @@ const LISTS: readonly Column<CompanyModel['resources'][number]>[] = [
   column('Last run', ({ resource, last_run_id }) => <LastRun resource={resource} id={last_run_id} />),
 ];
 
-function ListState({ list: { state, since, reason, service_says: says } }: { readonly list: CompanyModel['resources'][number] }) {
-  return (
-    <>
-      <State of={state} />
-      {state !== 'on_time' && since !== null && (
-        <>
-          {' '}
-          <small>
-            since <When at={since} />
-          </small>
-        </>
-      )}
-      {reason !== undefined && <p class="hint">{reason.replaceAll('_', ' ')}</p>}
-      <ServiceSays sentence={says} />
-    </>
-  );
-}
-
-const REJECTED: readonly Column<RejectedRecordModel>[] = [
-  column('List', ({ resource }) => <b>{resource}</b>),
-  column('Why', ({ reason }) => reason.replaceAll('_', ' ')),
-  column('Page, position', ({ page, position }) => `${numberText(page)}, ${numberText(position)}`, { numeric: true }),
-];
+const REJECTED: readonly Column<RejectedRecordModel>[] = [column('List', ({ resource }) => <b>{resource}</b>), REASON, PLACE];
 
 function LastRun({ resource, id }: { readonly resource: string; readonly id: string | null }) {
   if (id === null) return <span class="none">none</span>;
@@ -164,7 +136,13 @@ function LastRun({ resource, id }: { readonly resource: string; readonly id: str
   );
 }
 
-function Actions({ company: { environment, company_id, status, paused } }: { readonly company: CompanyModel }) {
+interface ActionsProps {
+  readonly company: CompanyModel;
+  /** The button that is next to the trouble. */
+  readonly cure: ActionName | undefined;
+}
+
+function Actions({ company: { environment, company_id, status, paused }, cure }: ActionsProps) {
   const address = useAddress();
   const may = useMay();
   const fields = { environment, company_id };
@@ -178,7 +156,7 @@ function Actions({ company: { environment, company_id, status, paused } }: { rea
     <div class="actions">
       {/* Resuming has no effect while the company must authorize again. */}
       {names
-        .filter((name) => name !== 'company.resume' || status === 'paused')
+        .filter((name) => name !== cure && (name !== 'company.resume' || status === 'paused'))
         .map((name) => (
           <ActionForm key={name} name={name} fields={fields} />
         ))}
@@ -193,39 +171,6 @@ function Actions({ company: { environment, company_id, status, paused } }: { rea
         </form>
       )}
       <AsCommands commands={commands} />
-    </div>
-  );
-}
-
-function MustAuthorize({ company }: { readonly company: CompanyModel }) {
-  const { reauthorization_reason: reason, authorize_url: url } = company;
-  return (
-    <section class="notice bad" aria-labelledby="must-authorize">
-      <h2 id="must-authorize">This company must authorize again</h2>
-      <p>{(reason && adviceFor(reason)) ?? adviceFor('reauthorization_required')}</p>
-      {url && <Copyable label="Link for the company’s administrator" value={url} />}
-    </section>
-  );
-}
-
-interface CopyableProps {
-  readonly label: string;
-  readonly value: string;
-  /** The heading of the column is its visible label. */
-  readonly isInTable?: boolean;
-}
-
-/** A text to copy. Without scripts a person selects and copies it by hand. */
-export function Copyable({ label, value, isInTable = false }: CopyableProps) {
-  return (
-    <div class="copyable">
-      <label>
-        <span class={isInTable ? 'unseen' : undefined}>{label}</span>
-        <input type="text" readOnly value={value} />
-      </label>
-      <button type="button" data-copy={value} aria-label={isInTable ? `Copy: ${label}` : undefined} hidden>
-        Copy
-      </button>
     </div>
   );
 }

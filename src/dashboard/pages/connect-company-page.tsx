@@ -1,9 +1,9 @@
 import { ENVIRONMENTS } from '../../core/company.js';
 import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
+import { Copyable } from '../parts/copyable.js';
 import { Field, Select } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
 import { Link, When } from '../parts/shown-values.js';
-import { Copyable } from './company-page.js';
 
 /** The page that makes a link for a company that is not connected yet. */
 export async function connectCompanyPage(): Promise<PageContent> {

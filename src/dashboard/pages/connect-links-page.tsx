@@ -1,11 +1,11 @@
 import type { ReauthorizationLinkModel } from '../../api/companies/connect-links.js';
 import { ActionForm } from '../parts/action-form.js';
 import { COMPANY } from '../parts/columns.js';
+import { Copyable } from '../parts/copyable.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import type { ListResponse } from '../parts/list-page.js';
 import { companyCount, Link, When } from '../parts/shown-values.js';
-import { Copyable } from './company-page.js';
 
 interface ConnectLinksProps {
   readonly links: ListResponse<ReauthorizationLinkModel>;

@@ -1,13 +1,13 @@
 import type { NamedTokenModel } from '../../api/operation/named-tokens.js';
 import { ROLES } from '../../db/tables/named-tokens.js';
 import { ActionForm, AsCommands, get, useCommands, useMay } from '../parts/action-form.js';
+import { Copyable } from '../parts/copyable.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import { Field, Select } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
 import { filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { Link, When } from '../parts/shown-values.js';
-import { Copyable } from './company-page.js';
 
 const RIGHTS = {
   viewer: 'reads',

@@ -7,7 +7,7 @@ import type { Database } from '../connection/database.js';
 import { readByIndex } from '../statements/by-index.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { IS_OURS } from './installation.js';
-import { isOlderThan } from './lists.js';
+import { proofOf } from './list-states.js';
 import { failedNightExports } from './night-exports.js';
 import { WAS_TRIED } from './notifications.js';
 import { REFRESH_FAILS } from './put-off-tokens.js';
@@ -69,7 +69,7 @@ export interface IssueSearch {
 /** The lists of active companies, with the error code of those whose newest walk that ended has failed. */
 function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
-    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, l.unavailable_since, ended.code,
+    SELECT c.environment, c.company_id, asked.resource, l.unverified_since, l.unavailable_since, ${proofOf(staleAfterHours)} AS proof, ended.code,
       ${lacksFirstProof(staleAfterHours)} OR ${REJECTS_ALL} AS never_worked
     FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
@@ -82,7 +82,7 @@ function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
 }
 
 /** Finds a row for each company and cause: cause, environment, resource, company_id. Reads the CTEs `list` and `short`. */
-function foundBy({ staleAfterHours, exported, resources, environments, isWorker, hasWebhook }: IssueSearch): Prisma.Sql {
+function foundBy({ exported, resources, environments, isWorker, hasWebhook }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
     SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
     UNION ALL SELECT 'list_late', environment, resource, company_id FROM list l

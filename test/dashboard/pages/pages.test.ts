@@ -86,6 +86,9 @@ const paths = () => [
   '/notifications',
   '/audit',
   '/queue',
+  '/rejected',
+  '/companies?resource=employees&state=unavailable',
+  '/companies?proof=never',
   '/tokens',
   '/settings',
 ];

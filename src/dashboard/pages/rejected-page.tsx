@@ -1,0 +1,64 @@
+import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
+import { COMPANY, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
+import { type Column, column } from '../parts/data-table.js';
+import { COMPANY_ID, ENVIRONMENT, FoundTable, type ListProps, listPage, RESOURCE } from '../parts/list-page.js';
+import { rejectedInWords } from '../parts/rejected-in-words.js';
+import { Link, numberText } from '../parts/shown-values.js';
+
+export const rejectedPage = listPage<RejectedRecordModel>({
+  path: '/rejected',
+  title: 'Rejected records',
+  limit: 50,
+  lead: 'Records that the newest run of each list received and could not keep. Such a run proves nothing, and deletes nothing. Have the service mend them, or the catalogue name the right id: the next run takes them in.',
+  filters: { environment: ENVIRONMENT, company_id: COMPANY_ID, resource: RESOURCE },
+  label: 'Rejected records found',
+  Items: Rejected,
+});
+
+function Rejected(found: ListProps<RejectedRecordModel>) {
+  const isHidden = found.list.data.some(({ text_hidden }) => text_hidden);
+  return (
+    <>
+      {isHidden && <p class="hint">Values of records are shown to operators and admins.</p>}
+      <FoundTable
+        {...found}
+        caption="Rejected records, with the reason and the place of each"
+        columns={isHidden ? COLUMNS : [...COLUMNS, TEXT]}
+        keyOf={({ run_id, resource, page, position }) => `${run_id} ${resource} ${page} ${position}`}
+        empty={['No rejected record matches.', 'No record was rejected.']}
+      />
+    </>
+  );
+}
+
+/** For people, pages and places count from 1. */
+export const PLACE: Column<RejectedRecordModel> = column(
+  'Page, place',
+  ({ page, position }) => `${numberText(page + 1)}, ${numberText(position + 1)}`,
+  {
+    numeric: true,
+  },
+);
+export const REASON: Column<RejectedRecordModel> = column('Why', ({ reason }) => rejectedInWords(reason));
+
+const COLUMNS: readonly Column<RejectedRecordModel>[] = [
+  COMPANY,
+  ENVIRONMENT_COLUMN,
+  column('List', ({ resource }) => <b>{resource}</b>),
+  REASON,
+  PLACE,
+  column('Run', ({ run_id, resource }) => (
+    <Link to={`/runs/${run_id}`}>
+      Show the run<span class="unseen"> of {resource}</span>
+    </Link>
+  )),
+];
+
+const MOST_SHOWN = 300;
+
+const TEXT: Column<RejectedRecordModel> = column('Record', ({ text }) => <code class="record">{shortened(text)}</code>);
+
+function shortened(text: string): string {
+  const characters = [...text.slice(0, MOST_SHOWN * 2)];
+  return characters.length > MOST_SHOWN ? `${characters.slice(0, MOST_SHOWN).join('')}…` : text;
+}
