@@ -94,6 +94,7 @@ test('every operation can be called as its example says', async () => {
   await call('showCompanyHistory', 'GET', `${pathOf('synced')}/history`);
   await call('listNights', 'GET', '/api/nights');
   await call('showOverview', 'GET', '/api/overview');
+  await call('countLists', 'GET', '/api/list-counts');
   const issue = await found<{ id: string }>('listIssues', '/api/issues?status=ongoing&limit=1');
   await call('showIssue', 'GET', `/api/issues/${issue.id}`);
   await call('listChanges', 'GET', '/api/changes?resource=employees&limit=1');

@@ -13,6 +13,7 @@ import type { Onboarding } from '../../oauth/onboarding.js';
 import { registerSecret } from '../../observability/secret-registry.js';
 import type { Runs } from '../../runs/runs.js';
 import { audited, auditedRefusal, recordDone } from '../plumbing/audit.js';
+import { CSV, NEXT_CURSOR } from '../plumbing/csv.js';
 import {
   CompanyId,
   CompanyParams,
@@ -26,6 +27,7 @@ import {
 import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from '../runs/run-model.js';
 import { requestFirstSync } from '../runs/runs.js';
+import { companiesCsv } from './companies-csv.js';
 import { Company, CompanyStatusName, ListProofName, ListStateName, presentCompanies, READING_PROBLEMS } from './company-model.js';
 
 export interface CompanyRoutesDependencies {
@@ -141,10 +143,24 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     api.get(
       '/companies',
       viewer('listCompanies', 'List the companies', {
+        description: 'With Accept: text/csv the answer is a page of CSV, and next_cursor is in the header X-Next-Cursor.',
         querystring: CompanyQuery,
-        response: { 200: countedPageOf(Company) },
+        response: {
+          200: {
+            description: 'A page of companies',
+            headers: {
+              [NEXT_CURSOR]: { description: 'next_cursor, where the answer is CSV; absent at the end.', type: 'string' },
+            },
+            content: {
+              'application/json': { schema: countedPageOf(Company) },
+              [CSV]: {
+                schema: z.string().describe('RFC 4180, with a line of names: a line for each list that the filters choose.'),
+              },
+            },
+          },
+        },
       }),
-      async ({ query: { q, sort, order, resource: wanted, state, proof, limit, cursor, ...query } }) => {
+      async ({ query: { q, sort, order, resource: wanted, state, proof, limit, cursor, ...query }, headers }, reply) => {
         const resources = catalogue.endpoints.map(({ resource }) => resource);
         const named = resources.filter((resource) => wanted === undefined || resource === wanted);
         const isFiltered = [wanted, state, proof].some((value) => value !== undefined);
@@ -152,8 +168,14 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         const filter = { ...query, search: q, list };
         const ordered = { sort: sort && { by: sort, resources, staleAfterHours }, isDescending: order === 'desc' };
         const page = await connections.list({ ...filter, ...ordered, limit, cursor });
-        const total = await connections.count(filter);
-        return { ...presentPage(page, (row) => row), data: await presentCompanies(deps, page.data), total };
+        const companies = await presentCompanies(deps, page.data);
+        if (!headers.accept?.includes(CSV)) {
+          const total = await connections.count(filter);
+          return { ...presentPage(page, (row) => row), data: companies, total };
+        }
+        if (page.nextCursor !== undefined) reply.header(NEXT_CURSOR, page.nextCursor);
+        const csv = companiesCsv(companies, { resource: wanted, state });
+        return reply.type(`${CSV}; charset=utf-8; header=present`).serializer(String).send(csv) as never;
       },
     );
 

@@ -2,13 +2,15 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { publicKey, readCertificate } from '../../certificates/certificate.js';
 import { Statement } from '../../certificates/statement.js';
+import type { Environment } from '../../core/company.js';
 import { boundsWithin } from '../../core/days.js';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import { type CertificateRow, findCertificate, listCertificates, listSigningKeys } from '../../db/tables/certificates.js';
+import { HOLD_CAUSES, HOLD_STATUSES, holdsOfWalks } from '../../db/tables/holds.js';
 import type { Schedule } from '../../runs/schedule.js';
 import { CompanyName, companyFilterOf, namedPage, withCompanyNames } from '../plumbing/company-names.js';
-import { CompanySearchFilters, Day, listQuery, Moment, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { CompanySearchFilters, Count, Day, listQuery, Moment, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
 import { answers, operationsOf } from '../plumbing/operations.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
@@ -32,7 +34,15 @@ const Certificate = Statement.extend({
   id: z.string(),
   company_name: CompanyName,
   kid: z.string().describe('The key of /.well-known/jwks.json that signed it.'),
-  jws: z.string().describe('The certificate itself: a compact JWS (RFC 7515). Its payload is the other members.'),
+  hold: z
+    .object({ id: z.string(), cause: z.enum(HOLD_CAUSES), count: Count, status: z.enum(HOLD_STATUSES) })
+    .optional()
+    .describe('The hold of the rows that the walk would have deleted, as it is now. It is no part of the signed statement.'),
+  jws: z
+    .string()
+    .describe(
+      'The certificate itself: a compact JWS (RFC 7515). Its payload is the other members, but for `company_name` and `hold`.',
+    ),
 }).meta({ id: 'Certificate', description: 'A signed statement about one verified walk: docs/certificates.md.' });
 export type CertificateModel = z.output<typeof Certificate>;
 
@@ -69,7 +79,8 @@ export function certificateRoutes({ db, schedule }: CertificateRoutesDependencie
       }),
       async ({ query: { day, ...query } }) => {
         const filter = { ...(await companyFilterOf(db, query)), ...boundsWithin({ day, ...query }, schedule.timezone) };
-        return namedPage(db, presentPage(await listCertificates(db, filter), presentCertificate));
+        const page = presentPage(await listCertificates(db, filter), presentCertificate);
+        return namedPage(db, { ...page, data: await withHolds(db, page.data) });
       },
     );
 
@@ -83,7 +94,7 @@ export function certificateRoutes({ db, schedule }: CertificateRoutesDependencie
       async ({ params: { id } }) => {
         const row = await findCertificate(db, id);
         if (!row) throw new MusterError('certificate_not_found', `There is no certificate ${id}.`);
-        return (await withCompanyNames(db, [presentCertificate(row)]))[0]!;
+        return (await withCompanyNames(db, await withHolds(db, [presentCertificate(row)])))[0]!;
       },
     );
   };
@@ -109,6 +120,20 @@ export function signingKeyRoutes({ db }: { readonly db: Database }): FastifyPlug
     );
     refuseOtherMethods();
   };
+}
+
+async function withHolds(db: Database, certificates: readonly CertificateModel[]): Promise<CertificateModel[]> {
+  const walks = certificates.map(({ environment, company_id, resource, walk_id }) => ({
+    environment: environment as Environment,
+    companyId: company_id,
+    resource,
+    walkId: walk_id,
+  }));
+  const holds = await holdsOfWalks(db, walks);
+  return certificates.map((certificate) => {
+    const hold = holds.get(certificate.walk_id);
+    return hold ? { ...certificate, hold } : certificate;
+  });
 }
 
 function presentCertificate({ id, jws }: CertificateRow): CertificateModel {

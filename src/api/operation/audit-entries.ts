@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { listAuditEntries } from '../../db/tables/audit.js';
 import { companyFilterOf, namedPage } from '../plumbing/company-names.js';
-import { CSV } from '../plumbing/csv.js';
+import { CSV, NEXT_CURSOR } from '../plumbing/csv.js';
 import { CompanySearchFilters, listQuery, pageOf, presentPage } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { auditCsv } from './audit-csv.js';
@@ -14,9 +14,6 @@ const Name = z
   .string()
   .max(100, 'must not have more than 100 characters')
   .refine((name) => /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(name), 'must be a name as the answers have it');
-
-/** CSV has no member for the cursor, so it is a header. */
-const NEXT_CURSOR = 'X-Next-Cursor';
 
 const AuditQuery = listQuery({
   actor: Name.exactOptional(),

@@ -12,7 +12,17 @@ import { proofInWords, unverifiedInWords } from '../parts/proof-in-words.js';
 import { Count, ListSection, ReadingCard } from '../parts/reading-card.js';
 import { RunProgress } from '../parts/run-progress.js';
 import { ShownStatus } from '../parts/shown-status.js';
-import { CompanyLink, Environment, Fact, Link, numberText, ServiceSays, triggerText, When } from '../parts/shown-values.js';
+import {
+  CompanyLink,
+  Environment,
+  Fact,
+  Link,
+  numberText,
+  ServiceSays,
+  State,
+  triggerText,
+  When,
+} from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { Took } from './runs-page.js';
 

@@ -118,11 +118,27 @@ export function supersedeHolds(list: ListKey): Prisma.Sql {
 /** The hold of rows that a walk would have deleted: the open one, or the newest. */
 export type HoldOfWalk = Pick<HoldRow, 'id' | 'cause' | 'count' | 'status'>;
 
-/** SQL: that of walk `w` as JSON, or null. A list has few holds, and an index finds them. */
-export const HOLD_OF_WALK = Prisma.sql`(
+/** SQL: that of the walk as JSON, or null; `w` has its list. A list has few holds, and an index finds them. */
+const holdOf = (walkId: Prisma.Sql) => Prisma.sql`(
   SELECT jsonb_build_object('id', h.id, 'cause', h.cause, 'count', h.count, 'status', h.status) FROM muster.holds h
-  WHERE h.environment = w.environment AND h.company_id = w.company_id AND h.resource = w.resource AND h.walk_id = w.id
+  WHERE h.environment = w.environment AND h.company_id = w.company_id AND h.resource = w.resource AND h.walk_id = ${walkId}
   ORDER BY h.status = 'open' DESC, h.seq DESC LIMIT 1)`;
+
+/** SQL: that of walk `w`. */
+export const HOLD_OF_WALK = holdOf(Prisma.sql`w.id`);
+
+/** The holds of these walks by the id of the walk; walks without one are left out. */
+export async function holdsOfWalks(
+  db: Pick<Database, 'prisma'>,
+  walks: readonly (ListKey & { readonly walkId: string })[],
+): Promise<Map<string, HoldOfWalk>> {
+  if (walks.length === 0) return new Map();
+  const found = await db.prisma.$queryRaw<{ walkId: string; hold: HoldOfWalk | null }[]>`
+    SELECT w.walk_id::text AS "walkId", ${holdOf(Prisma.sql`w.walk_id`)} AS hold
+    FROM unnest(${walks.map(({ environment }) => environment)}::text[], ${walks.map(({ companyId }) => companyId)}::uuid[],
+      ${walks.map(({ resource }) => resource)}::text[], ${walks.map(({ walkId }) => walkId)}::uuid[]) AS w(environment, company_id, resource, walk_id)`;
+  return new Map(found.flatMap(({ walkId, hold }) => (hold ? [[walkId, hold] as const] : [])));
+}
 
 /** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listHolds(

@@ -86,7 +86,7 @@ function foundBy({ exported, resources, environments, isWorker, hasWebhook }: Is
   return Prisma.sql`
     SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
     UNION ALL SELECT 'list_late', environment, resource, company_id FROM list l
-    WHERE ${isOlderThan(staleAfterHours)} AND unavailable_since IS NULL
+    WHERE proof = 'late'
     UNION ALL SELECT 'never_proved', environment, resource, company_id FROM list WHERE never_worked
     UNION ALL SELECT 'list_unverified', environment, resource, company_id FROM list
     WHERE unverified_since < now() - ${UNVERIFIED_DAYS}::int * interval '1 day'
