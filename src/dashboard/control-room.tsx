@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import type { ApiForPages } from '../api/plumbing/in-process-api.js';
 import { problemOf } from '../api/plumbing/problem.js';
+import { systemClock } from '../core/clock.js';
 import { withoutSlash } from '../core/own-address.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import type { Proxies } from '../http/proxy/proxies.js';
 import type { Schedule } from '../runs/schedule.js';
 import { serveAssets } from './assets.js';
+import { menuCounts } from './menu-counts.js';
 import { pageRoutes } from './page-routes.js';
 import { problemPage } from './pages/problem-page.js';
 import type { ShownSetting } from './pages/settings-page.js';
@@ -49,6 +51,7 @@ const HEADERS = { 'content-security-policy': CONTENT_POLICY, 'cache-control': 'n
 /** The pages of the control room (docs/control-room.md). They show what the API returns to the person who is signed in. */
 export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) => FastifyPluginAsync {
   const sessions = new Sessions(deps);
+  const readCounts = menuCounts(deps.db, systemClock);
   const base = deps.publicUrl.pathname.replace(/\/+$/, '');
 
   return (api) => async (pages) => {
@@ -66,7 +69,7 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
         assets,
         now: Date.now(),
         timezone: deps.schedule.timezone,
-        ...(session && { viewer: session }),
+        ...(session && { viewer: session, counts: request.menuCounts }),
         ...(typeof done === 'string' && { done }),
       };
     }
@@ -87,7 +90,7 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
     signInRoutes(pages, { ...deps, sessions, base, authenticate: api.authenticate, show });
     if (deps.oidc) oidcRoutes(pages, { ...deps, oidc: deps.oidc, sessions, base, show });
     await pages.register(async (own: FastifyInstance) => {
-      pageRoutes(own, { ...deps, api, sessionOf, base, show });
+      pageRoutes(own, { ...deps, api, sessionOf, readCounts, base, show });
     });
   };
 

@@ -3,6 +3,7 @@ import { CSV } from '../api/plumbing/csv.js';
 import type { ApiForPages } from '../api/plumbing/in-process-api.js';
 import { MusterError } from '../core/errors.js';
 import { actionRoutes, sendCsv } from './do-action.js';
+import type { MenuCounts } from './menu-counts.js';
 import { auditPage } from './pages/audit-page.js';
 import { certificatesPage } from './pages/certificates-page.js';
 import { companiesPage } from './pages/companies-page.js';
@@ -12,6 +13,8 @@ import { diffPage } from './pages/diff-page.js';
 import { forgetPage } from './pages/forget-page.js';
 import { holdPage } from './pages/hold-page.js';
 import { approveGrantsPage, holdsPage } from './pages/holds-page.js';
+import { issuePage } from './pages/issue-page.js';
+import { issuesPage } from './pages/issues-page.js';
 import { notificationsPage } from './pages/notifications-page.js';
 import { overviewPage } from './pages/overview-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
@@ -23,6 +26,7 @@ import { schemaPage } from './pages/schema-page.js';
 import { type ShownSetting, settingsPage } from './pages/settings-page.js';
 import { syncPage } from './pages/sync-page.js';
 import { tokensPage } from './pages/tokens-page.js';
+import { unprovedPage } from './pages/unproved-page.js';
 import type { PageContent } from './parts/layout.js';
 import type { PageRequest } from './parts/page-request.js';
 import type { Session } from './sign-in/sessions.js';
@@ -30,6 +34,7 @@ import type { Session } from './sign-in/sessions.js';
 export interface PageRoutesDependencies {
   readonly api: ApiForPages;
   readonly sessionOf: (request: FastifyRequest) => Promise<Session | undefined>;
+  readonly readCounts: () => Promise<MenuCounts | undefined>;
   readonly publicUrl: URL;
   readonly base: string;
   readonly settings: readonly ShownSetting[];
@@ -51,6 +56,9 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
   '/holds/approve-grants/:environment': approveGrantsPage,
   '/holds/:id': holdPage,
   '/syncs': syncPage,
+  '/issues': issuesPage,
+  '/issues/:id': issuePage,
+  '/unproved': unprovedPage,
   '/certificates': certificatesPage,
   '/schema': schemaPage,
   '/notifications': notificationsPage,
@@ -64,6 +72,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the handler of every page that needs a session. */
     session: Session;
+    /** The numbers of the menu, if they are known. */
+    menuCounts: MenuCounts | undefined;
   }
 }
 
@@ -71,11 +81,15 @@ const HIDDEN = { schema: { hide: true } };
 
 /** The pages that need a session. Without one, a person is sent to the sign-in page and then back. */
 export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies): void {
-  const { api, sessionOf, base, show } = deps;
+  const { api, sessionOf, readCounts, base, show } = deps;
   pages.decorateRequest('session');
+  pages.decorateRequest('menuCounts');
   pages.addHook('onRequest', async (request, reply) => {
     const session = await signedIn(request, reply);
-    if (session) request.session = session;
+    if (session) {
+      request.session = session;
+      request.menuCounts = await readCounts();
+    }
     return session ? undefined : reply;
   });
 

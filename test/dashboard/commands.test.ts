@@ -35,6 +35,10 @@ beforeAll(async () => {
   await prisma.notification.create({ data: { ...company, type: 'run_failed', change: randomUUID() } });
   for (const cause of ['reauthorization_required', 'service_error', 'list_late', 'tokens_held'])
     await prisma.issue.create({ data: { cause, environment: 'test', severity: 'action', companies: 1, told: 1, sample: [] } });
+  const open = await prisma.issue.findFirstOrThrow();
+  const snooze = { snoozedUntil: new Date(Date.now() + 60_000), snoozeReason: 'because', snoozedBy: 'kari' };
+  const more = { severity: 'action', companies: 1, told: 1, sample: [], ...snooze };
+  const snoozed = await prisma.issue.create({ data: { cause: 'list_late', environment: 'production', ...more } });
   await admin.call('POST', '/api/tokens', { name: 'night watch', role: 'viewer' });
   const pageOf = ({ environment, companyId }: typeof company) => `/companies/${environment}/${companyId}`;
   paths = [
@@ -53,6 +57,10 @@ beforeAll(async () => {
     '/holds/approve-grants/test',
     '/syncs?status=failed',
     '/syncs?environment=test',
+    '/issues',
+    `/issues/${open.id}`,
+    `/issues/${snoozed.id}`,
+    '/unproved',
     '/certificates',
     '/schema',
     '/notifications',

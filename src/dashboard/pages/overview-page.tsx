@@ -1,11 +1,13 @@
 import type { BudgetModel } from '../../api/operation/budget.js';
 import type { IssueModel } from '../../api/operation/issues.js';
+import type { LastNightModel } from '../../api/operation/last-night.js';
 import type { NightModel } from '../../api/operation/nights.js';
 import type { OverviewModel } from '../../api/operation/overview.js';
 import { AsCommands, get } from '../parts/action-form.js';
-import { IssueCard } from '../parts/issue-card.js';
+import { IssueCard, mostUrgentFirst } from '../parts/issue-card.js';
+import { LastNight } from '../parts/last-night.js';
 import type { PageContent } from '../parts/layout.js';
-import type { ListResponse } from '../parts/list-page.js';
+import { type ListResponse, listAddress } from '../parts/list-page.js';
 import { NIGHTS_SHOWN, Nights } from '../parts/night-calendar.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { durationText, Link, numberText, When } from '../parts/shown-values.js';
@@ -13,50 +15,38 @@ import { useAddress } from '../parts/view.js';
 import { BudgetTable } from './queue-page.js';
 
 const NIGHTS = `/api/nights?days=${NIGHTS_SHOWN}` as const;
+const ISSUES = '/api/issues?status=ongoing&snoozed=false&limit=500';
 
 export async function overviewPage({ ask }: PageRequest): Promise<PageContent> {
-  const [overview, issues, nights, budget] = await Promise.all([
+  const [overview, night, issues, nights, budget] = await Promise.all([
     ask<OverviewModel>('/api/overview'),
-    ask<ListResponse<IssueModel>>('/api/issues?status=ongoing'),
+    ask<LastNightModel>('/api/last-night'),
+    ask<ListResponse<IssueModel>>(ISSUES),
     ask<{ data: readonly NightModel[] }>(NIGHTS),
     ask<{ data: readonly BudgetModel[] }>('/api/budget'),
   ]);
-  return { title: 'Overview', body: <Overview overview={overview} issues={issues} nights={nights.data} budget={budget.data} /> };
+  const props = { overview, night, issues: mostUrgentFirst(issues.data), nights: nights.data, budget: budget.data };
+  return { title: 'Overview', body: <Overview {...props} /> };
 }
 
 interface OverviewProps {
   readonly overview: OverviewModel;
-  readonly issues: ListResponse<IssueModel>;
+  readonly night: LastNightModel;
+  readonly issues: readonly IssueModel[];
   readonly nights: readonly NightModel[];
   readonly budget: readonly BudgetModel[];
 }
 
-function Overview({ overview, issues, nights, budget }: OverviewProps) {
+function Overview({ overview, night, issues, nights, budget }: OverviewProps) {
   const address = useAddress();
-  const { companies, lists, runs, last_night: night, holds_open, workers, oldest_verified_at } = overview;
+  const { lists, companies, oldest_verified_at } = overview;
+  const isEmpty = lists.total === 0 && companies.active === 0;
   return (
     <div id="overview" hx-get={address('/')} hx-trigger="every 15s" hx-select="#overview" hx-swap="outerMorph">
       <h1>Overview</h1>
-      <Verdict overview={overview} />
-      {issues.data.map((issue) => (
-        <IssueCard key={issue.id} issue={issue} />
-      ))}
-      <ul class="figures">
-        <Figure to="/companies" count={companies.active} name="active companies" />
-        <Figure
-          to="/companies?status=reauthorization_required"
-          count={companies.reauthorization_required}
-          name="must authorize"
-          isBad
-        />
-        <Figure to="/companies?status=paused" count={companies.paused} name="paused" />
-        <Figure to="/companies" count={lists.late} name="late lists" isBad />
-        <Figure to="/runs?status=failed" count={night.failed} name="failed last night" isBad />
-        <Figure to="/holds" count={holds_open} name="open holds" isBad />
-        <Figure to="/runs?status=running" count={runs.running} name="running" />
-        <Figure to="/queue" count={runs.queued} name="queued" note={waitText(overview.oldest_waiting_seconds)} />
-        <Figure to="/queue" count={workers} name="workers" isBad={workers === 0} />
-      </ul>
+      {isEmpty ? <FirstCompany /> : <LastNight night={night} overview={overview} />}
+      <Issues issues={issues} snoozed={overview.issues_snoozed} isEmpty={isEmpty} />
+      <Figures overview={overview} night={night} />
       <p class="hint">
         The oldest proof is from <When at={oldest_verified_at} none="no time yet" />.
       </p>
@@ -66,38 +56,73 @@ function Overview({ overview, issues, nights, budget }: OverviewProps) {
       <AsCommands
         commands={[
           get('This overview', '/api/overview'),
+          get('Last night', '/api/last-night'),
+          get('The lists that last night lacks', '/api/unproved'),
           get('The nights', NIGHTS),
-          get('The problems', '/api/issues?status=ongoing'),
+          get('The issues', ISSUES),
         ]}
       />
     </div>
   );
 }
 
-function waitText(seconds: number | null): string | undefined {
-  return seconds === null ? undefined : `the first one has waited for ${durationText(seconds * 1_000)}`;
+/** With more issues the first ones fill a screen, and the page of issues has the others. */
+const MOST_SHOWN = 12;
+
+interface IssuesProps {
+  readonly issues: readonly IssueModel[];
+  readonly snoozed: number;
+  readonly isEmpty: boolean;
 }
 
-function Verdict({ overview: { lists, companies, stale_after_hours: hours } }: { readonly overview: OverviewModel }) {
-  if (lists.total === 0 && companies.active === 0) return <FirstCompany />;
-  const isWhole = lists.verified === lists.total;
+/** What a person must do, or should see. */
+function Issues({ issues, snoozed, isEmpty }: IssuesProps) {
+  if (isEmpty && issues.length === 0) return null;
+  const shown = issues.slice(0, MOST_SHOWN);
   return (
-    <section class={`verdict ${isWhole ? 'good' : 'warn'}`} aria-label="How complete the mirror is">
-      <p>
-        <b>
-          {numberText(lists.verified)} of {numberText(lists.total)}
-        </b>{' '}
-        lists were proved complete before their deadline
-      </p>
-      <progress max={Math.max(1, lists.total)} value={lists.verified} aria-label="Lists that are proved complete" />
-      <p class="hint">
-        {!isWhole &&
-          `${numberText(lists.late)} late, ${numberText(lists.never)} never proved, ${numberText(lists.unverified)} read without a proof. `}
-        {lists.unavailable > 0 && `${numberText(lists.unavailable)} more are unavailable: their companies do not have them. `}
-        The deadline of a list is {numberText(hours)} hours after its last proof (STALE_AFTER_HOURS).
-      </p>
-    </section>
+    <>
+      {issues.length === 0 && <p class="none">No issue: no person has to do anything.</p>}
+      <div class="issues">
+        {shown.map((issue) => (
+          <IssueCard key={issue.id} issue={issue} />
+        ))}
+      </div>
+      {(issues.length > shown.length || snoozed > 0) && (
+        <p class="hint">
+          {issues.length > shown.length && <Link to="/issues">All {numberText(issues.length)} issues</Link>}{' '}
+          {snoozed > 0 && <Link to="/issues?snoozed=true">{numberText(snoozed)} snoozed</Link>}
+        </p>
+      )}
+    </>
   );
+}
+
+function Figures({ overview, night: { began_at } }: { readonly overview: OverviewModel; readonly night: LastNightModel }) {
+  const { companies, lists, runs, last_night: night, holds_open, workers } = overview;
+  const failedRuns = listAddress('/runs', { status: 'failed', trigger: 'nightly', since: began_at });
+  return (
+    <ul class="figures">
+      <Figure to="/companies?status=active" count={companies.active} name="active companies" />
+      <Figure
+        to="/companies?status=reauthorization_required"
+        count={companies.reauthorization_required}
+        name="must authorize"
+        isBad
+      />
+      <Figure to="/companies?status=paused" count={companies.paused} name="paused" />
+      <Figure to="/companies?proof=late" count={lists.late} name="late lists" isBad />
+      <Figure to="/companies?proof=never" count={lists.never} name="lists never proved" isBad={lists.first_proof_overdue > 0} />
+      <Figure to={failedRuns} count={night.failed} name="failed last night" isBad />
+      <Figure to="/holds?status=open" count={holds_open} name="open holds" isBad />
+      <Figure to="/runs?status=running" count={runs.running} name="running" />
+      <Figure to="/runs?status=queued" count={runs.queued} name="queued" note={waitText(overview.oldest_waiting_seconds)} />
+      <Figure to="/queue" count={workers} name="workers" isBad={workers === 0} />
+    </ul>
+  );
+}
+
+function waitText(seconds: number | null): string | undefined {
+  return seconds === null ? undefined : `the first one has waited for ${durationText(seconds * 1_000)}`;
 }
 
 function FirstCompany() {

@@ -34,6 +34,8 @@ function syncTheseText(count: string | undefined): string {
   if (count === '1') return 'Sync this company';
   return count === undefined ? 'Sync these' : `Sync these ${numberText(Number(count))}`;
 }
+/** The time in so many days; an invalid time where the form gave no number, so that the API refuses it. */
+const inDays = (days: number) => (Number.isFinite(days) ? new Date(Date.now() + days * 86_400_000).toISOString() : '');
 
 /** Actions by their names in the addresses of forms. */
 export const ACTIONS = {
@@ -171,6 +173,16 @@ export const ACTIONS = {
     label: 'Send a test',
     call: ({ environment }) => post('/api/notifications/test', environment ? { environment } : undefined),
     done: 'Muster sends a test: it is at the top, and shows its outcome.',
+  },
+  'issue.snooze': {
+    label: 'Snooze',
+    call: ({ id, days, reason }) => post(`/api/issues/${part(id)}/snooze`, { until: inDays(Number(days)), reason }),
+    done: 'The issue is snoozed: it is out of the overview until then, or until it grows.',
+  },
+  'issue.unsnooze': {
+    label: 'End the snooze',
+    call: ({ id }) => post(`/api/issues/${part(id)}/unsnooze`),
+    done: 'The issue is on the overview again.',
   },
   'token.create': {
     label: 'Make the token',

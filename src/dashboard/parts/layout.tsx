@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { renderToString } from 'preact-render-to-string';
 import { findAction } from './actions.js';
-import { ZoneOfTimes } from './shown-values.js';
+import { numberText, ZoneOfTimes } from './shown-values.js';
 import { useAddress, useView, type View, ViewContext, type Viewer } from './view.js';
 
 export interface PageContent {
@@ -12,9 +12,12 @@ export interface PageContent {
 
 const NAVIGATION = [
   ['/', 'Overview'],
-  ['/companies', 'Companies'],
-  ['/runs', 'Runs'],
+  ['/issues', 'Issues'],
   ['/holds', 'Holds'],
+  ['/companies', 'Companies'],
+  ['/records', 'Records'],
+  ['/runs', 'Runs'],
+  ['/certificates', 'Certificates'],
   ['/schema', 'Schema'],
   ['/notifications', 'Notifications'],
   ['/audit', 'Audit'],
@@ -67,7 +70,7 @@ function Document({ title, body }: PageContent) {
 }
 
 function Header({ caller, csrf }: Viewer) {
-  const { address: here } = useView();
+  const { address: here, counts } = useView();
   const address = useAddress();
   const section = `/${here.split(/[/?]/)[1]}`;
   return (
@@ -86,6 +89,8 @@ function Header({ caller, csrf }: Viewer) {
               <a href={address(path)} aria-current={path === section ? 'page' : undefined}>
                 {name}
               </a>
+              {path === '/issues' && <Count of={counts?.issues} word="open" />}
+              {path === '/holds' && <Count of={counts?.holds} word="open" />}
             </li>
           ))}
         </ul>
@@ -98,6 +103,17 @@ function Header({ caller, csrf }: Viewer) {
         <button class="quiet">Sign out</button>
       </form>
     </header>
+  );
+}
+
+/** How many wait, next to the link, whose name stays the same. Nothing where the number is zero or unknown. */
+function Count({ of: count = 0, word }: { readonly of: number | undefined; readonly word: string }) {
+  if (count === 0) return null;
+  return (
+    <span class="count">
+      {numberText(count)}
+      <span class="unseen"> {word}</span>
+    </span>
   );
 }
 
