@@ -1,6 +1,7 @@
 import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
 import { companyNotFound } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
+import type { Database } from '../db/connection/database.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { shareConnection } from '../db/tables/connections.js';
 import { dropBaseline } from '../db/tables/ledger-erasure.js';
@@ -17,7 +18,7 @@ import {
   type Suppressions,
   withPrefix,
 } from '../privacy/suppressions.js';
-import { eraseRecords, newPlaceholder } from './record-erasure.js';
+import { type Erased, eraseRecords, newPlaceholder } from './record-erasure.js';
 
 // A record is forgotten: it is erased, and suppressions keep walks from writing it again. The order is the lock order of every writer: the connection,
 // the lists, whose walks are fenced, then the holders. A walk that was opened before does not know the new suppressions, and cannot commit any more.
@@ -41,10 +42,9 @@ interface Row {
 
 /**
  * Erases a record, its earlier versions and those under other ids, and, where it is a parent, its children; and suppresses it, so that no walk brings it
- * back. An unknown record is suppressed as well. Returns how many rows of the mirror went. Throws `company_not_found`, `unknown_resource`,
- * `mark_key_unreadable`.
+ * back. An unknown record is suppressed as well. Throws `company_not_found`, `unknown_resource`, `mark_key_unreadable`.
  */
-export async function forgetRecord(tx: Transaction, deps: ForgetDependencies, { list, id }: RecordToForget): Promise<number> {
+export async function forgetRecord(tx: Transaction, deps: ForgetDependencies, { list, id }: RecordToForget): Promise<Erased> {
   const taken = await takeList(tx, deps, list);
   const { endpoint, suppressions, idMember } = taken;
   // Before the first walk of a list it is not known which member the id is.
@@ -73,6 +73,17 @@ export async function unsuppress(tx: Transaction, deps: ForgetDependencies, { li
   return persons.size > 0;
 }
 
+/** Whether a record with this id is kept out. Throws `mark_key_unreadable`. */
+export async function isSuppressed(
+  db: Pick<Database, 'prisma'>,
+  { catalogue, suppressions }: ForgetDependencies,
+  { list, id }: RecordToForget,
+): Promise<boolean> {
+  const known = await suppressions.of(db, list);
+  const members = [...(catalogue.get(list.resource)?.id ?? []), ...(known?.members ?? [])];
+  return members.some((member) => known?.personOf(new Map([[member, id]]), undefined) !== undefined);
+}
+
 /** Erases again the suppressed records that the mirror of a list still holds. Returns how many rows went. Throws as `forgetRecord` does. */
 export async function forgetAgain(tx: Transaction, deps: ForgetDependencies, list: ListKey): Promise<number> {
   const taken = await takeList(tx, deps, list);
@@ -86,7 +97,7 @@ export async function forgetAgain(tx: Transaction, deps: ForgetDependencies, lis
     after = rows.at(-1)?.id;
   }
   let erased = 0;
-  for (const [person, ids] of found) erased += await eraseRows(tx, deps, taken, person, ids);
+  for (const [person, ids] of found) erased += (await eraseRows(tx, deps, taken, person, ids)).rows;
   return erased;
 }
 
@@ -128,15 +139,15 @@ async function eraseRows(
   { list, members }: TakenList,
   person: string,
   ids: readonly string[],
-): Promise<number> {
-  let erased = await eraseRecords(tx, list, { ids, members, placeholderOf: () => placeholder(person) });
+): Promise<Erased> {
+  const all = [await eraseRecords(tx, list, { ids, members, placeholderOf: () => placeholder(person) })];
   for (const child of childrenOf(catalogue, list)) {
     for (const parent of ids) {
       const prefix = childPrefix(parent);
-      erased += await eraseRecords(tx, child, { ids: [], prefix, parent, placeholderOf: newPlaceholder });
+      all.push(await eraseRecords(tx, child, { ids: [], prefix, parent, placeholderOf: newPlaceholder }));
     }
   }
-  return erased;
+  return { rows: all.reduce((rows, each) => rows + each.rows, 0), isFound: all.some(({ isFound }) => isFound) };
 }
 
 const ROWS_AT_ONCE = 1_000;

@@ -28,6 +28,7 @@ export async function eraseRows(tx: Transaction, erasure: RecordErasure): Promis
   await publishErasure(tx, list, found);
   await subtractRecords(tx, list, gone.filter(({ living }) => living).length);
   erasure.rows += gone.length;
+  if (found.length > 0) erasure.isFound = true;
 }
 
 function deleteRows(tx: Transaction, { list, ids, prefix }: RecordErasure) {

@@ -24,6 +24,8 @@ export interface RecordErasure extends RecordsToErase {
   readonly placeholders: Map<string, string>;
   /** Rows of the mirror that went. */
   rows: number;
+  /** Whether mirror, feed or rejected records had any of these records. */
+  isFound: boolean;
 }
 
 export function addPlaceholders({ placeholders, placeholderOf }: RecordErasure, keys: readonly string[]): void {
@@ -43,6 +45,8 @@ export async function eraseRejected(tx: Transaction, erasure: RecordErasure): Pr
     return isErased ? [{ id, key: rejectedKey(source) }] : [];
   });
   await deleteRejected(tx, erased);
+  // Rejects that belong to no known record are deleted with any record, so they do not show that this one was known.
+  if (members && erased.length > 0) erasure.isFound = true;
   const keys = erased.map(({ key }) => key);
   if (members) addPlaceholders(erasure, keys);
 }

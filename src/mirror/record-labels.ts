@@ -1,4 +1,5 @@
 import type { CompanyKey } from '../core/company.js';
+import { isObject, type Members } from '../core/json.js';
 import type { Database } from '../db/connection/database.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from './mirror-table.js';
@@ -59,8 +60,19 @@ export function labelKey({ environment, companyId, resource, id }: RecordKey): s
   return JSON.stringify([environment, companyId, resource, id]);
 }
 
-function labelOf(members: Readonly<Record<string, string>>): string | undefined {
-  const first = (names: readonly string[]) => names.map((name) => members[name]?.trim()).find((text) => text);
+/** The label of a record: of its own members, or of those of an object in it. Undefined where nothing tells what it is. */
+export function labelOfRecord(record: Members): string | undefined {
+  const inner = Object.values(record).filter(isObject);
+  for (const members of [record, ...inner]) {
+    const label = labelOf(members);
+    if (label !== undefined) return [...label].slice(0, LONGEST).join('');
+  }
+  return undefined;
+}
+
+function labelOf(members: Members): string | undefined {
+  const textAt = (name: string) => (typeof members[name] === 'string' ? members[name].trim() : '');
+  const first = (names: readonly string[]) => names.map(textAt).find((text) => text !== '');
   const parts = NAME_PARTS.flatMap((names) => first(names) ?? []);
   return parts.length > 0 ? parts.join(' ') : first(TELLING);
 }

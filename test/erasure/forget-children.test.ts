@@ -79,9 +79,14 @@ async function onboard(): Promise<CompanyKey> {
 }
 
 const forget = (company: CompanyKey, id: string, resource = 'people') =>
-  inTransaction(database.db, (tx) =>
-    forgetRecord(tx, { catalogue, suppressions: testSuppressions }, { list: { ...company, resource }, id }),
-  );
+  inTransaction(database.db, async (tx) => {
+    const { rows } = await forgetRecord(
+      tx,
+      { catalogue, suppressions: testSuppressions },
+      { list: { ...company, resource }, id },
+    );
+    return rows;
+  });
 
 async function idsOf(company: CompanyKey, resource: 'people' | 'notes'): Promise<string[]> {
   const { rows } = await database.db.pool.query<{ id: string }>(

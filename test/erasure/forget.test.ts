@@ -76,8 +76,8 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
   const texts = () => sandbox.list(company.companyId, 'employees');
   const employee = (at: number) => JSON.parse(texts().texts()[at]!) as Employee;
   const deps = (endpoints = BY_UID) => ({ catalogue: catalogueOf(endpoints), suppressions: testSuppressions });
-  const forget = (id: string, endpoints?: readonly Endpoint[]) =>
-    inTransaction(database.db, (tx) => forgetRecord(tx, deps(endpoints), { list: list(), id }));
+  const forget = async (id: string, endpoints?: readonly Endpoint[]) =>
+    (await inTransaction(database.db, (tx) => forgetRecord(tx, deps(endpoints), { list: list(), id }))).rows;
   const lift = (id: string) => inTransaction(database.db, (tx) => unsuppress(tx, deps(), { list: list(), id }));
   const again = () => inTransaction(database.db, (tx) => forgetAgain(tx, deps(), list()));
   const touch = (at: number) => texts().change(at, texts().texts()[at]!.replace('{', `{"touched":${Math.random()},`));

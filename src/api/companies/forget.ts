@@ -4,24 +4,30 @@ import type { CompanyKey } from '../../core/company.js';
 import type { Database } from '../../db/connection/database.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../../db/connection/transaction.js';
 import { type ForgetDependencies, forgetRecord, type RecordToForget, unsuppress } from '../../erasure/forget.js';
+import { findSimilarIds } from '../../mirror/stored-record.js';
 import { registerSecret } from '../../observability/secret-registry.js';
 import type { AuditAction } from '../plumbing/audit.js';
 import { auditedRefusal, recordDone } from '../plumbing/audit.js';
 import type { Caller } from '../plumbing/caller.js';
-import { CompanyParams, Count, ResourceName } from '../plumbing/models.js';
+import { CompanyParams, Count, RecordId, ResourceName } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const ForgetBody = z.strictObject({
   resource: ResourceName,
-  id: z
-    .string()
-    .min(1, 'must not be empty')
-    .max(2_000, 'is longer than any id')
-    // oxlint-disable-next-line no-control-regex
-    .regex(/^[^\u0000]*$/, 'holds a NUL, which no id has')
-    .describe("The record's id in the mirror; in a child list, it includes the parent's id."),
+  id: RecordId.describe("The record's id in the mirror; in a child list, it includes the parent's id."),
 });
-const Forgotten = z.object({ erased: Count.describe('Rows erased from the mirror.') });
+const Forgotten = z.object({
+  erased: Count.describe('Rows erased from the mirror.'),
+  found: z
+    .boolean()
+    .describe(
+      'Whether mirror, feed or rejected records had anything of it. If not, the id is only kept out from now on: it may be misspelt.',
+    ),
+  similar: z
+    .array(z.string())
+    .optional()
+    .describe('If nothing was found: ids of the list that differ only in letter case or in the spaces around them.'),
+});
 const Lifted = z.object({ lifted: z.boolean().describe('Whether the record was marked.') });
 export type ForgottenModel = z.output<typeof Forgotten>;
 export type LiftedModel = z.output<typeof Lifted>;
@@ -55,15 +61,18 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
       '/companies/:environment/:company_id/forget',
       admin('forgetRecord', 'Forget a person', {
         description:
-          'Erases one record from mirror, feed, history and rejected records, with its children if it is a parent, and keeps it out of every later walk. An unknown id is kept out too.',
+          'Erases one record from mirror, feed, history and rejected records, with its children if it is a parent, and keeps it out of every later walk. An unknown id is kept out too, and `found` is false.',
         params: CompanyParams,
         body: ForgetBody,
         response: { 200: Forgotten },
         problems: PROBLEMS,
       }),
-      async ({ caller, params, body }) => ({
-        erased: await asAudited('record.forget', { caller, params, body }, (tx, record) => forgetRecord(tx, deps, record)),
-      }),
+      async ({ caller, params, body }) => {
+        const forget = (tx: Transaction, record: RecordToForget) => forgetRecord(tx, deps, record);
+        const { rows: erased, isFound: found } = await asAudited('record.forget', { caller, params, body }, forget);
+        const similar = found ? [] : await findSimilarIds(db, { ...params, resource: body.resource }, body.id);
+        return { erased, found, ...(similar.length > 0 && { similar }) };
+      },
     );
 
     api.post(

@@ -21,6 +21,8 @@ export type AuditAction =
   | 'list.rekey'
   | 'record.forget'
   | 'record.lift'
+  | 'record.read'
+  | 'record.search'
   | 'run.cancel'
   | 'hold.approve'
   | 'hold.reject'

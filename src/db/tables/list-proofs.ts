@@ -1,7 +1,9 @@
 // muster.lists as a consumer of its records sees it: the proof of each list, and its walk. Reads only, and locks nothing.
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
-import { Prisma } from '../../generated/prisma/client.js';
+import { type List, Prisma } from '../../generated/prisma/client.js';
+import type { Transaction } from '../connection/transaction.js';
+import type { ListKey } from './lists.js';
 
 /** The proof of a list, as a consumer of its records sees it. */
 export interface ListProof {
@@ -50,4 +52,15 @@ export async function listProofs(
      ORDER BY c.environment, c.company_id`,
   );
   return rows;
+}
+
+/** A list's proof and its number of living records; null where no walk of it was ever begun. */
+export function findList(
+  { list }: Pick<Transaction, 'list'>,
+  { environment, companyId, resource }: ListKey,
+): Promise<Pick<List, 'records' | 'lastVerifiedAt' | 'lastRunId'> | null> {
+  return list.findUnique({
+    where: { environment_companyId_resource: { environment, companyId, resource } },
+    select: { records: true, lastVerifiedAt: true, lastRunId: true },
+  });
 }
