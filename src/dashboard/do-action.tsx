@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ReauthorizationLinkModel, reauthorizationLinksCsv } from '../api/companies/connect-links.js';
+import type { ForgottenModel } from '../api/companies/forget.js';
 import { CSV } from '../api/plumbing/csv.js';
 import type { ApiCall, ApiForPages, ApiResponse } from '../api/plumbing/in-process-api.js';
 import type { RunModel } from '../api/runs/run-model.js';
@@ -9,6 +10,7 @@ import { MusterError } from '../core/errors.js';
 import { OF_SELECTED } from './pages/companies-page.js';
 import { connectLinkPage } from './pages/connect-company-page.js';
 import { connectLinksPage } from './pages/connect-links-page.js';
+import { forgottenPage } from './pages/forgotten-page.js';
 import { holdPage } from './pages/hold-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
 import { askSelectionPage, type Refused, selectionPage } from './pages/selection-page.js';
@@ -86,6 +88,7 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
       if (as === 'csv') return sendCsv(reply, 'links.csv', reauthorizationLinksCsv(links.data));
       return show(reply, connectLinksPage({ links, fields: given, back }), session);
     }
+    if (name === 'record.forget') return show(reply, forgottenPage(response.body as ForgottenModel, given, back), session);
     const once = shownOnce(response, back);
     if (once) return show(reply, once, session);
     // A retry is a run of its own, unless one is under way.

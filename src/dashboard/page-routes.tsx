@@ -19,6 +19,8 @@ import { notificationsPage } from './pages/notifications-page.js';
 import { overviewPage } from './pages/overview-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
 import { queuePage } from './pages/queue-page.js';
+import { recordPage } from './pages/record-page.js';
+import { recordsPage } from './pages/records-page.js';
 import { rejectedPage } from './pages/rejected-page.js';
 import { runPage } from './pages/run-page.js';
 import { runsPage } from './pages/runs-page.js';
@@ -49,6 +51,9 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
   '/companies/:environment/:company_id': companyPage,
   '/companies/:environment/:company_id/forget': forgetPage,
   '/companies/:environment/:company_id/remove': removePage,
+  '/records': recordsPage,
+  '/records/:environment/:company_id/:resource': recordPage,
+  '/records/:environment/:company_id/:resource/*': recordPage,
   '/runs': runsPage,
   '/runs/:id': runPage,
   '/runs/:id/diff': diffPage,

@@ -130,7 +130,7 @@ async function readPiece(
     SELECT id, bytes::float8 AS bytes, CASE WHEN sum(bytes) OVER (ORDER BY id) <= ${SENT_BYTES}::int THEN data::text END AS data FROM (
       SELECT id, data, octet_length(data::text) AS bytes FROM (
         SELECT id, data, ${place.stage === 'text' ? HAYSTACK : NO_HAYSTACK} AS haystack FROM ${tableOf(place)}
-        WHERE ${Prisma.join(conditions, ' AND ')} OFFSET 0) row
+        WHERE ${Prisma.join(conditions, ' AND ')} ORDER BY id OFFSET 0) row
       WHERE ${place.stage === 'text' ? hasAll(words) : Prisma.sql`TRUE`} ORDER BY id LIMIT ${CANDIDATES}::int) t ORDER BY id`;
   const isCut = candidates.length === CANDIDATES;
   const after = isCut ? candidates.at(-1)!.id : until;

@@ -14,6 +14,9 @@ export interface Caller {
 /** The caller with the token of MUSTER_ADMIN_TOKEN. */
 export const ADMIN: Caller = { name: 'admin', role: 'admin' };
 
+/** The role that is shown values of records: names of people, or any other member (docs/privacy.md). A viewer gets ids and names of members. */
+export const SEES_VALUES: Role = 'operator';
+
 export function mayAct({ role }: Pick<Caller, 'role'>, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }

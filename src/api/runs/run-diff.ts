@@ -4,6 +4,7 @@ import { MusterError } from '../../core/errors.js';
 import { type DiffRow, findRunBefore, readDiff } from '../../db/tables/run-diff.js';
 import type { RunRow } from '../../db/tables/runs.js';
 import type { Runs } from '../../runs/runs.js';
+import { mayAct, SEES_VALUES } from '../plumbing/caller.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
 import { IdParams, listQuery, ResourceName } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
@@ -44,6 +45,10 @@ const Diff = z
     against: z.string().nullable().describe('Null: the list as it was before its first run.'),
     resource: z.string(),
     data: z.array(DiffItem),
+    values_hidden: z
+      .boolean()
+      .optional()
+      .describe('Whether before and after are left out, as for viewers: values of records are for operators and admins.'),
     next_cursor: z.string().nullable(),
   })
   .meta({ id: 'Diff', description: 'What changed in a list between two runs.' });
@@ -67,7 +72,7 @@ export function runDiffRoutes({
         response: { 200: Diff },
         problems: ['run_not_found', 'unknown_resource', 'changes_expired', 'overloaded'],
       }),
-      async ({ params: { id }, query: { against: againstId, values = 'json', limit, cursor, ...query } }, reply) => {
+      async ({ caller, params: { id }, query: { against: againstId, values = 'json', limit, cursor, ...query } }, reply) => {
         const run = await syncRun(runs, id);
         const resource = resourceOf(run, query.resource);
         const key = { environment: run.environment, companyId: run.companyId };
@@ -80,12 +85,20 @@ export function runDiffRoutes({
           (mostBytes) => readDiff(db, { ...key, resource, run, against, values, limit, cursor, mostBytes }),
           (page) => page.rows.reduce((bytes, row) => bytes + sizeOf(row), 0),
         );
-        const around = JSON.stringify({ run: run.id, against: against?.id ?? null, resource, next_cursor: nextCursor ?? null });
+        const isHidden = !mayAct(caller, SEES_VALUES);
+        const around = JSON.stringify({
+          run: run.id,
+          against: against?.id ?? null,
+          resource,
+          ...(isHidden && { values_hidden: true }),
+          next_cursor: nextCursor ?? null,
+        });
         // The changes are JSON already. Parsing and serializing them again would lose digits of numbers.
         reply.serializer((text: string) => text);
         reply.type('application/json; charset=utf-8');
         const before = `${around.slice(0, -1)},"data":[`;
-        return reply.send(textOf({ rows, sizeOf, present: presentItem, before, between: ',', after: ']}' }) as never);
+        const present = isHidden ? presentHidden : presentItem;
+        return reply.send(textOf({ rows, sizeOf, present, before, between: ',', after: ']}' }) as never);
       },
     );
   };
@@ -104,6 +117,12 @@ function sizeOf({ id, changes }: DiffRow): number {
 
 function presentItem({ id, op, isKept, changes }: DiffRow): string {
   return `${JSON.stringify({ id, op, kept: isKept }).slice(0, -1)},"changes":${changes}}`;
+}
+
+/** A viewer learns which members changed, and none of their values. */
+function presentHidden({ changes, ...row }: DiffRow): string {
+  const paths = (JSON.parse(changes) as { readonly path: string }[]).map(({ path }) => ({ path }));
+  return presentItem({ ...row, changes: JSON.stringify(paths) });
 }
 
 async function syncRun(runs: Runs, id: string): Promise<RunRow> {

@@ -7,6 +7,7 @@ import { type ActionName, ofCompany } from '../parts/actions.js';
 import { counts } from '../parts/columns.js';
 import { cureOf, Trouble } from '../parts/company-trouble.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
+import { FindRecord } from '../parts/find-record.js';
 import type { PageContent } from '../parts/layout.js';
 import { type ListResponse, listAddress } from '../parts/list-page.js';
 import { ListPlots } from '../parts/list-plots.js';
@@ -62,6 +63,7 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         </p>
       )}
       <Trouble company={company} running={running} hasRejected={rejected.length > 0} />
+      <FindRecord environment={environment} company_id={company_id} />
       <dl class="facts">
         <Fact name="Next sync">
           <When at={company.next_sync_at} none={status === 'active' ? 'with the schedule' : 'none'} />

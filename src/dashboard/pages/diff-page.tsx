@@ -5,7 +5,10 @@ import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { filtersOf, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
+import { RecordLink } from '../parts/record-link.js';
+import type { RecordPlace } from '../parts/record-path.js';
 import { CompanyLink, Environment, Link } from '../parts/shown-values.js';
+import { ValuesHidden } from '../parts/values-hidden.js';
 
 /** A record may have many members, so a page has few records. */
 const LIMIT = '50';
@@ -47,12 +50,13 @@ function DiffView({ run, diff, filters }: DiffViewProps) {
         )}
         .
       </p>
+      {diff.values_hidden && <ValuesHidden />}
       <section id="diff" aria-label="Records that changed">
         {diff.data.length === 0 && (
           <p class="empty">{diff.next_cursor === null ? 'Nothing changed.' : 'Nothing changed among these records.'}</p>
         )}
         {diff.data.map((record) => (
-          <RecordChanges key={record.id} record={record} />
+          <RecordChanges key={record.id} record={record} of={{ ...run, resource: diff.resource }} isHidden={diff.values_hidden} />
         ))}
         <Pages path={`/runs/${id}/diff`} filters={filters} next={diff.next_cursor} />
       </section>
@@ -68,15 +72,30 @@ const OPS: Readonly<Record<DiffItemModel['op'], string>> = {
   restore: 'back',
 };
 
-function RecordChanges({ record: { id, op, kept, changes } }: { readonly record: DiffItemModel }) {
+interface RecordChangesProps {
+  readonly record: DiffItemModel;
+  readonly of: Omit<RecordPlace, 'id'>;
+  readonly isHidden: boolean | undefined;
+}
+
+function RecordChanges({ record: { id, op, kept, changes }, of, isHidden }: RecordChangesProps) {
   return (
     <section class="card" aria-label={`Record ${id}`}>
       <p>
-        <b>{id}</b> {OPS[op]}
+        <b>
+          <RecordLink {...of} id={id} />
+        </b>{' '}
+        {OPS[op]}
       </p>
       {!kept && <p class="hint">The change feed no longer has both versions of this record.</p>}
       {changes.length > 0 && (
-        <DataTable caption={`Members of ${id}`} columns={MEMBERS} rows={changes} keyOf={({ path }) => path} empty="" />
+        <DataTable
+          caption={`Members of ${id}`}
+          columns={isHidden ? MEMBERS.slice(0, 1) : MEMBERS}
+          rows={changes}
+          keyOf={({ path }) => path}
+          empty=""
+        />
       )}
     </section>
   );

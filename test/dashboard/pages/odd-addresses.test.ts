@@ -67,6 +67,7 @@ const PAGES: Readonly<Record<string, (part: string) => string>> = {
   'an environment': (part) => `/companies/${part}/00000000-0000-4000-8000-000000000000`,
   'a removal': (part) => `/companies/${part}/${part}/remove`,
   'a person to forget': (part) => `/companies/${part}/${part}/forget`,
+  'a record': (part) => `/records/${part}/${part}/${part}/1`,
   'a run': (part) => `/runs/${part}`,
   'a difference': (part) => `/runs/${part}/diff`,
   nothing: (part) => `/nothing/${part}`,

@@ -1,0 +1,61 @@
+import type { ForgottenModel } from '../../api/companies/forget.js';
+import type { PageContent } from '../parts/layout.js';
+import { erasePath } from '../parts/record-path.js';
+import { Link, numberText } from '../parts/shown-values.js';
+
+interface ForgottenProps {
+  readonly forgotten: ForgottenModel;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly back: string;
+}
+
+/** What became of a record that was to be forgotten: an id that was not found is likely to be misspelt. */
+export function forgottenPage(forgotten: ForgottenModel, fields: ForgottenProps['fields'], back: string): PageContent {
+  const title = forgotten.found ? 'The person was erased' : 'Nothing was found';
+  return {
+    title,
+    body: (
+      <div class="card narrow">
+        <h1>{title}</h1>
+        <Outcome forgotten={forgotten} fields={fields} back={back} />
+        <p>
+          <Link to={back}>Back to the company</Link>
+        </p>
+      </div>
+    ),
+  };
+}
+
+function Outcome({ forgotten: { erased, found, similar = [] }, fields }: ForgottenProps) {
+  const { environment = '', company_id = '', resource = '', id = '' } = fields;
+  if (found)
+    return (
+      <p role="status">
+        Erased from {resource}: {numberText(erased)} {erased === 1 ? 'row' : 'rows'} of the mirror, and everything that feed,
+        history and rejected records had of it. The record is kept out of every later sync.
+      </p>
+    );
+  return (
+    <>
+      <p role="alert">
+        Nothing was found in {resource} under <code class="long">{id}</code>, so nothing was erased. The id is kept out from now
+        on.
+      </p>
+      {similar.length > 0 && (
+        <p>
+          Did you mean{' '}
+          {similar.map((each, n) => (
+            <>
+              {n > 0 && ', '}
+              <Link key={each} to={erasePath({ environment, company_id, resource, id: each })}>
+                {each}
+              </Link>
+            </>
+          ))}
+          ?
+        </p>
+      )}
+      <p class="hint">If the id was misspelt, let it in again on the page that forgets people.</p>
+    </>
+  );
+}
