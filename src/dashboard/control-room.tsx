@@ -61,7 +61,7 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
 
     function viewOf(request: FastifyRequest, session: Session | undefined): View {
       // The query is null if no route matches the address.
-      const { done } = (request.query ?? {}) as { done?: unknown };
+      const { done, undone } = (request.query ?? {}) as { done?: unknown; undone?: unknown };
       return {
         base,
         publicUrl: withoutSlash(deps.publicUrl),
@@ -71,6 +71,7 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
         timezone: deps.schedule.timezone,
         ...(session && { viewer: session, counts: request.menuCounts }),
         ...(typeof done === 'string' && { done }),
+        ...(typeof undone === 'string' && { undone }),
       };
     }
     const show = (reply: FastifyReply, content: PageContent, session?: Session): FastifyReply =>

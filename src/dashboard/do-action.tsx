@@ -7,6 +7,7 @@ import type { ApiCall, ApiForPages, ApiResponse } from '../api/plumbing/in-proce
 import type { RunModel } from '../api/runs/run-model.js';
 import type { QueuedModel, SyncPreviewModel } from '../api/runs/syncs.js';
 import { MusterError } from '../core/errors.js';
+import { matchingRoute } from './act-on-matching.js';
 import { OF_SELECTED } from './pages/companies-page.js';
 import { connectLinkPage } from './pages/connect-company-page.js';
 import { connectLinksPage } from './pages/connect-links-page.js';
@@ -28,6 +29,8 @@ interface ActionDependencies {
   readonly publicUrl: URL;
   readonly base: string;
   readonly show: (reply: FastifyReply, content: PageContent, session?: Session) => FastifyReply;
+  /** Finds the session of a form; without one, sends the reply that leads to the sign-in page. */
+  readonly signIn: (request: FastifyRequest, reply: FastifyReply) => Promise<Session | undefined>;
 }
 
 const HIDDEN = { schema: { hide: true } };
@@ -36,12 +39,17 @@ const HIDDEN = { schema: { hide: true } };
 const MOST_SELECTED = 2_000;
 
 /** The routes of the buttons: they call the API for the person, and show the page again. */
-export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, show }: ActionDependencies): void {
+export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, show, signIn }: ActionDependencies): void {
   // This runs before a handler, so that nothing reads a form of another site.
-  const checkForm = async (request: FastifyRequest): Promise<void> => {
+  const checkForm = async (request: FastifyRequest, reply: FastifyReply) => {
     refuseOtherSites(request, publicUrl);
-    requireOwnForm(request, request.session.csrf);
+    const session = await signIn(request, reply);
+    if (!session) return reply;
+    request.session = session;
+    requireOwnForm(request, session.csrf);
+    return undefined;
   };
+  matchingRoute(pages, { api, checkForm, show });
 
   pages.post('/act/selection', { ...HIDDEN, preHandler: checkForm }, async (request, reply) => {
     const { session } = request;

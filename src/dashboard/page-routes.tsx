@@ -31,6 +31,9 @@ import { tokensPage } from './pages/tokens-page.js';
 import { unprovedPage } from './pages/unproved-page.js';
 import type { PageContent } from './parts/layout.js';
 import type { PageRequest } from './parts/page-request.js';
+import { withoutNotices } from './parts/view.js';
+import { fieldsOf } from './sign-in/form-checks.js';
+import { safeRedirectPath } from './sign-in/safe-redirect-path.js';
 import type { Session } from './sign-in/sessions.js';
 
 export interface PageRoutesDependencies {
@@ -84,17 +87,26 @@ declare module 'fastify' {
 
 const HIDDEN = { schema: { hide: true } };
 
+const isForm = ({ method, url }: FastifyRequest) => method === 'POST' && url.startsWith('/act/');
+
+/** The page from which the form was sent, which then says that its action was not done. */
+function addressOfForm(request: FastifyRequest): string {
+  const fields = fieldsOf(request);
+  const { name = fields.get('action') ?? '' } = request.params as { name?: string };
+  const back = withoutNotices(safeRedirectPath(fields.get('back')));
+  return `${back}${back.includes('?') ? '&' : '?'}undone=${encodeURIComponent(name)}`;
+}
+
 /** The pages that need a session. Without one, a person is sent to the sign-in page and then back. */
 export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies): void {
   const { api, sessionOf, readCounts, base, show } = deps;
   pages.decorateRequest('session');
   pages.decorateRequest('menuCounts');
   pages.addHook('onRequest', async (request, reply) => {
+    // Without a session, the answer to a form needs its fields, which are read later.
+    if (isForm(request)) return undefined;
     const session = await signedIn(request, reply);
-    if (session) {
-      request.session = session;
-      request.menuCounts = await readCounts();
-    }
+    if (session) request.session = session;
     return session ? undefined : reply;
   });
 
@@ -129,7 +141,7 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
     return sendCsv(reply, 'rows.csv', stream);
   });
 
-  actionRoutes(pages, deps);
+  actionRoutes(pages, { ...deps, signIn: signedIn });
 
   api.onUnknown(async (request, reply) => {
     const session = await signedIn(request, reply);
@@ -142,12 +154,13 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
     const session = await sessionOf(request);
     if (session) {
       api.trust(request);
+      request.menuCounts = await readCounts();
       return session;
     }
-    const next = request.method === 'GET' ? request.url : '/';
+    const next = isForm(request) ? addressOfForm(request) : request.method === 'GET' ? request.url : '/';
     const login = `${base}/login${next === '/' ? '' : `?next=${encodeURIComponent(next)}`}`;
     // A script that loads a part of a page would show the sign-in form inside the page, so it gets a redirect of its own.
-    if (request.headers['hx-request'] === undefined) reply.redirect(login, 302);
+    if (request.headers['hx-request'] === undefined) reply.redirect(login, request.method === 'GET' ? 302 : 303);
     else reply.code(401).header('hx-redirect', login).send('');
     return undefined;
   }

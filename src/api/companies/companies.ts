@@ -23,6 +23,7 @@ import {
   presentPage,
   ResourceName,
   SearchText,
+  SortOrder,
 } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from '../runs/run-model.js';
@@ -60,7 +61,7 @@ const CompanyQuery = listQuery({
     .describe(
       '`worst`: companies that must authorize again first, then companies with a list whose newest walk failed, that is late or was never proved, or whose newest walk proved nothing; paused companies come last. `proved`: by the oldest proof of its lists. Unset: by environment and company_id.',
     ),
-  order: z.enum(['asc', 'desc']).exactOptional().describe('`asc` unless given.'),
+  order: SortOrder,
 });
 
 const Onboard = z.strictObject({

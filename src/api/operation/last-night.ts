@@ -8,12 +8,11 @@ import type { Database } from '../../db/connection/database.js';
 import { LACKING_STATES, type LackingList, listLacking, type NightAsked, readLastNight } from '../../db/tables/last-night.js';
 import { findListStates } from '../../db/tables/list-states.js';
 import { nightsAround, type Schedule } from '../../runs/schedule.js';
-import { CompanyName, withCompanyNames } from '../plumbing/company-names.js';
+import { CompanyName, companyFilterOf, withCompanyNames } from '../plumbing/company-names.js';
 import {
-  CompanyFilters,
+  CompanySearchFilters,
   Count,
   EnvironmentName,
-  filterOf,
   listQuery,
   pageOf,
   presentTime,
@@ -101,11 +100,15 @@ export function lastNightRoutes(deps: LastNightDependencies): FastifyPluginAsync
     api.get(
       '/unproved',
       viewer('listUnproved', 'List the lists that lack a proof since the newest night began', {
-        querystring: listQuery({ ...CompanyFilters, resource: ResourceName.exactOptional(), state: StateName.exactOptional() }),
+        querystring: listQuery({
+          ...CompanySearchFilters,
+          resource: ResourceName.exactOptional(),
+          state: StateName.exactOptional(),
+        }),
         response: { 200: pageOf(UnprovedList) },
       }),
       async ({ query: { resource, ...query } }) => {
-        const filter = filterOf(query);
+        const filter = await companyFilterOf(db, query);
         const night = asked(filter.environment);
         const only = resource === undefined ? resources : resources.filter((one) => one === resource);
         const { data, nextCursor } = await listLacking(db, { ...night, ...filter, resources: only });

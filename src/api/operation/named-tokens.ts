@@ -2,13 +2,21 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { inTransaction } from '../../db/connection/transaction.js';
-import { insertNamedToken, listNamedTokens, type NamedTokenRow, ROLES, revokeNamedToken } from '../../db/tables/named-tokens.js';
+import {
+  countNamedTokens,
+  insertNamedToken,
+  listNamedTokens,
+  type NamedTokenRow,
+  ROLES,
+  revokeNamedToken,
+  TOKEN_ORDERS,
+} from '../../db/tables/named-tokens.js';
 import { CONNECT_LINK } from '../../oauth/flow-record.js';
 import { registerSecret } from '../../observability/secret-registry.js';
 import { auditedRefusal, recordDone } from '../plumbing/audit.js';
 import { type Authenticator, newToken, tokenHash } from '../plumbing/authenticator.js';
 import { ADMIN } from '../plumbing/caller.js';
-import { IdParams, listQuery, pageOf, presentPage, presentTime, Time } from '../plumbing/models.js';
+import { countedPageOf, IdParams, listQuery, presentPage, presentTime, SearchText, SortOrder, Time } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 /** The audit knows callers by their names: no token may pass for another actor, or for a part of Muster. */
@@ -80,6 +88,12 @@ export const CreatedToken = z
   })
   .meta({ id: 'CreatedToken' });
 
+const TokenQuery = listQuery({
+  q: SearchText.exactOptional().describe('Part of the name, in any letter case and with or without diacritics.'),
+  sort: z.enum(TOKEN_ORDERS).exactOptional().describe('`made`, the newest first, unless given.'),
+  order: SortOrder,
+});
+
 const { viewer, admin } = operationsOf('tokens');
 
 interface NamedTokenDependencies {
@@ -94,10 +108,13 @@ export function namedTokenRoutes({ db, authenticator }: NamedTokenDependencies):
       '/tokens',
       viewer('listTokens', 'List the named tokens, newest first', {
         description: 'Includes expired tokens until they are deleted; without the token of MUSTER_ADMIN_TOKEN.',
-        querystring: listQuery({}),
-        response: { 200: pageOf(NamedToken) },
+        querystring: TokenQuery,
+        response: { 200: countedPageOf(NamedToken) },
       }),
-      async ({ query }) => presentPage(await listNamedTokens(db, query), presentToken),
+      async ({ query: { q: search, sort, order, ...page } }) => ({
+        ...presentPage(await listNamedTokens(db, { ...page, search, sort, isDescending: order === 'desc' }), presentToken),
+        total: await countNamedTokens(db, { search }),
+      }),
     );
 
     api.post(

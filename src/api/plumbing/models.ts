@@ -59,6 +59,8 @@ export const SearchText = z
   .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must be 1 to 100 characters')
   .transform((text) => text.trim());
 
+/** The direction of `sort`. */
+export const SortOrder = z.enum(['asc', 'desc']).exactOptional().describe('The direction of `sort`: `asc` unless given.');
 /** The companies of a list, by name; `companiesOf` finds them. */
 export const CompanySearch = SearchText.exactOptional().describe(
   'Only of companies whose name has this part, in any letter case and with or without diacritics, or whose company_id begins with it.',

@@ -1,6 +1,6 @@
 import type { AuditEntryModel } from '../../api/operation/audit-model.js';
 import { type Column, column } from '../parts/data-table.js';
-import { COMPANY_ID, FoundTable, HIDDEN, listPage, search } from '../parts/list-page.js';
+import { COMPANY, FoundTable, HIDDEN, listPage, ONE_COMPANY, search } from '../parts/list-page.js';
 import { CompanyLink, Environment, When } from '../parts/shown-values.js';
 
 export const auditPage = listPage<AuditEntryModel>({
@@ -11,7 +11,8 @@ export const auditPage = listPage<AuditEntryModel>({
   filters: {
     actor: search('Who', 100),
     action: search('Did what', 100, { placeholder: 'company.sync' }),
-    company_id: COMPANY_ID,
+    company: COMPANY,
+    company_id: ONE_COMPANY,
     environment: HIDDEN,
   },
   label: 'Entries found',

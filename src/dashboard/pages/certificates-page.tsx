@@ -2,7 +2,7 @@ import type { CertificateModel } from '../../api/feed/certificates.js';
 import { get } from '../parts/action-form.js';
 import { counts } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
-import { COMPANY_ID, ENVIRONMENT, FoundTable, listPage, RESOURCE } from '../parts/list-page.js';
+import { COMPANY, ENVIRONMENT, FoundTable, listPage, ONE_COMPANY, RESOURCE } from '../parts/list-page.js';
 import { proofInWords } from '../parts/proof-in-words.js';
 import { CompanyLink, Environment, Link, numberText, When } from '../parts/shown-values.js';
 
@@ -18,7 +18,7 @@ export const certificatesPage = listPage<CertificateModel>({
       file. <Link to={KEYS}>The public keys</Link> need no token.
     </>
   ),
-  filters: { environment: ENVIRONMENT, company_id: COMPANY_ID, resource: RESOURCE },
+  filters: { environment: ENVIRONMENT, company: COMPANY, company_id: ONE_COMPANY, resource: RESOURCE },
   label: 'Certificates found',
   Items: (found) => (
     <FoundTable

@@ -1,16 +1,17 @@
 import { type CompanyModel, ListStateName } from '../../api/companies/company-model.js';
 import type { ListCountsModel } from '../../api/operation/list-counts.js';
+import { CONNECTION_ORDERS, type ConnectionOrder } from '../../db/tables/connection-list.js';
 import { AsCommands, FormFields, get, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
 import { counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { StateCounts } from '../parts/list-counts.js';
-import { choice, ENVIRONMENT, FoundTable, type ListProps, listPage, search } from '../parts/list-page.js';
+import { choice, ENVIRONMENT, FoundTable, filtersOf, type ListProps, listAddress, listPage, search } from '../parts/list-page.js';
 import { ListStates } from '../parts/list-state.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { CompanyLink, Link, State, When } from '../parts/shown-values.js';
-import { useAddress, useView } from '../parts/view.js';
+import { CompanyLink, companyCount, Link, numberText, State, When } from '../parts/shown-values.js';
+import { useAddress, useHere } from '../parts/view.js';
 
 export const OF_SELECTED = [
   ['company.sync', 'Sync selected'],
@@ -18,6 +19,28 @@ export const OF_SELECTED = [
   ['company.pause', 'Pause selected'],
   ['company.resume', 'Resume selected'],
 ] as const;
+
+/** The filters that choose companies; the others are about their order. */
+export const CHOOSING = ['q', 'status', 'state', 'environment', 'resource', 'proof'] as const;
+
+/** The buttons for all companies that match the filters. */
+export const OF_MATCHING = [
+  ['company.sync', 'Sync now'],
+  ['company.full', 'Full resync'],
+  ['company.pause', 'Pause'],
+  ['company.resume', 'Resume'],
+] as const;
+
+const ORDERS: Readonly<Record<ConnectionOrder, string>> = {
+  worst: 'worst first',
+  name: 'by name',
+  status: 'by status',
+  records: 'by rows',
+  proved: 'by oldest proof',
+  next_sync: 'by next sync',
+};
+
+const DIRECTION = choice('Direction', ['desc'], { none: 'ascending', textOf: () => 'descending' });
 
 const PARTS = {
   path: '/companies',
@@ -49,7 +72,8 @@ export async function companiesPage(request: PageRequest): Promise<PageContent> 
       state: choice('With a list that is', ListStateName.options),
       environment: ENVIRONMENT,
       proof: (_name, { proof }) => (proof === undefined ? null : <input type="hidden" name="proof" value={proof} />),
-      sort: choice('Order', ['worst'], { none: 'by id', textOf: () => 'worst first' }),
+      sort: choice('Order', CONNECTION_ORDERS, { none: 'by id', textOf: (order) => ORDERS[order as ConnectionOrder] }),
+      order: (name, filters) => (filters.sort === undefined ? null : DIRECTION(name, filters)),
     },
     Items: (found) => (
       <>
@@ -64,7 +88,7 @@ export async function companiesPage(request: PageRequest): Promise<PageContent> 
 
 function Companies(found: ListProps<CompanyModel>) {
   const address = useAddress();
-  const { address: here } = useView();
+  const here = useHere();
   const may = useMay();
   const actions = OF_SELECTED.filter(([name]) => may(name));
   const [first] = found.list.data;
@@ -74,13 +98,15 @@ function Companies(found: ListProps<CompanyModel>) {
       caption="Companies, their status and the last proof of their lists"
       columns={[...(actions.length > 0 ? [TICK] : []), ...columnsFor(found.filters)]}
       keyOf={keyOf}
-      empty={['No company matches.', 'No company is connected yet.']}
+      empty={['No company matches.', <FirstCompany />]}
     />
   );
   if (actions.length === 0 || !first) return table;
+  if (new URLSearchParams(here.split('?')[1]).has('all')) return <AllThatMatch {...found} />;
   return (
     <form method="post" action={address('/act/selection')}>
       <FormFields fields={{ back: here }} />
+      <SelectAll {...found} />
       {table}
       <div class="selection" role="group" aria-label="With the selected companies">
         {actions.map(([name, label]) => (
@@ -96,6 +122,57 @@ function Companies(found: ListProps<CompanyModel>) {
         />
       </div>
     </form>
+  );
+}
+
+/** Leads to the buttons for all companies that match, whatever page of the list they are on. */
+function SelectAll({ list: { total = 0 }, filters }: ListProps<CompanyModel>) {
+  if (total < 2) return null;
+  return (
+    <p class="select-all">
+      <Link to={listAddress('/companies', { ...filters, all: '1' })}>{`Select all ${numberText(total)} that match`}</Link>
+    </p>
+  );
+}
+
+/** The buttons for all companies that match. The server finds them when the person confirms, and asks again if their number has changed. */
+function AllThatMatch({ list, filters }: ListProps<CompanyModel>) {
+  const address = useAddress();
+  const may = useMay();
+  const { total = 0 } = list;
+  const chosen = filtersOf(new URLSearchParams(filters), CHOOSING);
+  const single = listAddress('/companies', filters);
+  return (
+    <form method="post" action={address('/act/matching')}>
+      <FormFields fields={{ match: new URLSearchParams(chosen).toString(), count: String(total), back: single }} />
+      <div class="notice" role="group" aria-label="With all companies that match">
+        <p>
+          <b>{`All ${companyCount(total)} that match are selected`}</b>, those on other pages, too.{' '}
+          <Link to={single}>Select single companies</Link>
+        </p>
+        <p class="selection">
+          {OF_MATCHING.filter(([name]) => may(name)).map(([name, label]) => (
+            <button key={name} name="action" value={name} aria-label={`${label}: all ${companyCount(total)} that match`}>
+              {label}
+            </button>
+          ))}
+        </p>
+      </div>
+      <FoundTable
+        list={list}
+        filters={filters}
+        caption="Companies that match, their status and the last proof of their lists"
+        columns={COLUMNS}
+        keyOf={keyOf}
+        empty={['No company matches.', 'No company is connected yet.']}
+      />
+    </form>
+  );
+}
+
+function FirstCompany() {
+  return (
+    <>No company is connected yet. {useMay()('connect_link.create') && <Link to="/companies/connect">Connect a company</Link>}</>
   );
 }
 
@@ -119,14 +196,20 @@ const listsColumn = (resource: string | undefined): Column<CompanyModel> =>
   column(resource ?? 'Lists', ({ resources }) => <ListStates lists={resources} resource={resource} />);
 
 const COLUMNS: readonly Column<CompanyModel>[] = [
-  column('Company', ({ environment, company_id, name }) => (
-    <CompanyLink environment={environment} companyId={company_id} name={name} />
-  )),
+  column(
+    'Company',
+    ({ environment, company_id, name }) => <CompanyLink environment={environment} companyId={company_id} name={name} />,
+    { sort: 'name' },
+  ),
   ENVIRONMENT_COLUMN,
-  column('Status', ({ status }) => <State of={status} />),
-  counts('Rows', ({ resources }) => resources.reduce((sum, { records }) => sum + records, 0)),
-  column('Proved complete', ({ resources }) => <OldestProof resources={resources} />),
-  column('Next sync', ({ next_sync_at }) => <When at={next_sync_at} none="none" />),
+  column('Status', ({ status }) => <State of={status} />, { sort: 'status' }),
+  {
+    ...counts<CompanyModel>('Rows', ({ resources }) => resources.reduce((sum, { records }) => sum + records, 0)),
+    sort: 'records',
+    isLargestFirst: true,
+  },
+  column('Proved complete', ({ resources }) => <OldestProof resources={resources} />, { sort: 'proved' }),
+  column('Next sync', ({ next_sync_at }) => <When at={next_sync_at} none="none" />, { sort: 'next_sync' }),
 ];
 
 function OldestProof({ resources }: Pick<CompanyModel, 'resources'>) {

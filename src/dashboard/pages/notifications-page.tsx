@@ -3,8 +3,9 @@ import { EVENT_TYPES } from '../../db/tables/notifications.js';
 import { ActionForm, useCommands, useMay } from '../parts/action-form.js';
 import { counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
-import { choice, ENVIRONMENT, FoundTable, HIDDEN, type ListProps, listPage } from '../parts/list-page.js';
+import { COMPANY, choice, ENVIRONMENT, FoundTable, type ListProps, listPage, ONE_COMPANY } from '../parts/list-page.js';
 import { CompanyLink, companyCount, State, When } from '../parts/shown-values.js';
+import { useHere } from '../parts/view.js';
 
 const inWords = (type: string) => type.replaceAll('_', ' ');
 
@@ -28,7 +29,8 @@ export const notificationsPage = listPage<NotificationModel>({
     status: choice('Delivery', ['pending', 'delivered', 'failed']),
     type: choice('Event', EVENT_TYPES, { textOf: inWords }),
     environment: ENVIRONMENT,
-    company_id: HIDDEN,
+    company: COMPANY,
+    company_id: ONE_COMPANY,
   },
   label: 'Notifications found',
   Items: Notifications,
@@ -84,9 +86,11 @@ const COLUMNS: readonly Column<NotificationModel>[] = [
   counts('Attempts', ({ attempts }) => attempts),
 ];
 
-const AGAIN = column<NotificationModel>('Again', ({ id }) => (
-  <ActionForm name="notification.redeliver" fields={{ id }} describedBy={`event-${id}`} />
-));
+const AGAIN = column<NotificationModel>('Again', ({ id }) => <Again id={id} />);
+
+function Again({ id }: { readonly id: string }) {
+  return <ActionForm name="notification.redeliver" fields={{ id }} back={useHere()} describedBy={`event-${id}`} />;
+}
 
 /** The company of the notification, the number of its companies, or none for a test. */
 function Companies({ environment, company_id, company_name, count }: NotificationModel) {

@@ -1,7 +1,15 @@
 import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
 import { COMPANY, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
-import { COMPANY_ID, ENVIRONMENT, FoundTable, type ListProps, listPage, RESOURCE } from '../parts/list-page.js';
+import {
+  COMPANY as COMPANY_SEARCH,
+  ENVIRONMENT,
+  FoundTable,
+  type ListProps,
+  listPage,
+  ONE_COMPANY,
+  RESOURCE,
+} from '../parts/list-page.js';
 import { rejectedInWords } from '../parts/rejected-in-words.js';
 import { Link, numberText } from '../parts/shown-values.js';
 
@@ -10,7 +18,7 @@ export const rejectedPage = listPage<RejectedRecordModel>({
   title: 'Rejected records',
   limit: 50,
   lead: 'Records that the newest run of each list received and could not keep. Such a run proves nothing, and deletes nothing. Have the service mend them, or the catalogue name the right id: the next run takes them in.',
-  filters: { environment: ENVIRONMENT, company_id: COMPANY_ID, resource: RESOURCE },
+  filters: { environment: ENVIRONMENT, company: COMPANY_SEARCH, company_id: ONE_COMPANY, resource: RESOURCE },
   label: 'Rejected records found',
   Items: Rejected,
 });

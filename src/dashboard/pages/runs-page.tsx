@@ -4,7 +4,16 @@ import type { RunModel } from '../../api/runs/run-model.js';
 import { counts } from '../parts/columns.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import { Field } from '../parts/fields.js';
-import { COMPANY_ID, choice, ENVIRONMENT, HIDDEN, listAddress, listPage, RESOURCE } from '../parts/list-page.js';
+import {
+  COMPANY as COMPANY_SEARCH,
+  choice,
+  ENVIRONMENT,
+  HIDDEN,
+  listAddress,
+  listPage,
+  ONE_COMPANY,
+  RESOURCE,
+} from '../parts/list-page.js';
 import { progressText } from '../parts/run-progress.js';
 import { ShownStatus } from '../parts/shown-status.js';
 import {
@@ -27,7 +36,8 @@ export const runsPage = listPage<RunModel>({
   title: 'Runs',
   limit: 50,
   filters: {
-    company_id: COMPANY_ID,
+    company: COMPANY_SEARCH,
+    company_id: ONE_COMPANY,
     status: choice('Status', ['queued', 'running', 'succeeded', 'failed', 'cancelled']),
     trigger: choice('Why', TRIGGER_NAMES, { textOf: triggerText }),
     environment: ENVIRONMENT,

@@ -1,13 +1,13 @@
 import type { NamedTokenModel } from '../../api/operation/named-tokens.js';
-import { ROLES } from '../../db/tables/named-tokens.js';
-import { ActionForm, AsCommands, get, useCommands, useMay } from '../parts/action-form.js';
+import { ROLES, TOKEN_ORDERS, type TokenOrder } from '../../db/tables/named-tokens.js';
+import { ActionForm, useCommands, useMay } from '../parts/action-form.js';
 import { Copyable } from '../parts/copyable.js';
-import { type Column, column, DataTable } from '../parts/data-table.js';
+import { type Column, column } from '../parts/data-table.js';
 import { Field, Select } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
-import { filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
-import type { PageRequest } from '../parts/page-request.js';
+import { choice, FoundTable, type ListProps, listPage, search } from '../parts/list-page.js';
 import { Link, When } from '../parts/shown-values.js';
+import { useHere } from '../parts/view.js';
 
 const RIGHTS = {
   viewer: 'reads',
@@ -15,59 +15,80 @@ const RIGHTS = {
   admin: 'everything',
 } as const;
 
-export async function tokensPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const list = await ask<ListResponse<NamedTokenModel>>(listAddress('/api/tokens', filtersOf(query, ['cursor'])));
-  return { title: 'Tokens', body: <Tokens list={list} /> };
-}
+const ORDERS: Readonly<Record<TokenOrder, string>> = {
+  made: 'newest first',
+  name: 'by name',
+  role: 'by role',
+  expires: 'by end',
+  last_used: 'by last use',
+};
+const OTHER_ORDERS = TOKEN_ORDERS.filter((order) => order !== 'made');
+const DIRECTION = choice('Direction', ['desc'], { none: 'ascending', textOf: () => 'descending' });
 
-function Tokens({ list }: { readonly list: ListResponse<NamedTokenModel> }) {
-  const may = useMay();
-  const [first] = list.data;
-  const make = useCommands(['token.create'], { name: 'night watch', role: 'viewer' });
-  const withdraw = useCommands(first ? ['token.delete'] : [], { id: first?.id ?? '' });
-  return (
+export const tokensPage = listPage<NamedTokenModel>({
+  path: '/tokens',
+  title: 'Tokens',
+  limit: 50,
+  Head: () => (
     <>
       <h1>Tokens</h1>
       <p class="lead">People and programs that may use the API and this control room. A session ends with its token.</p>
-      <DataTable
-        caption="Tokens, their roles and when they end"
-        rows={list.data}
-        keyOf={({ id }) => id}
-        empty="There is no named token yet: everyone uses the admin token."
-        columns={may('token.delete') ? [...COLUMNS, WITHDRAW] : COLUMNS}
-      />
-      <Pages path="/tokens" filters={{}} next={list.next_cursor} />
-      {may('token.create') && <NewToken />}
-      <AsCommands
-        commands={[
-          get('This list', '/api/tokens'),
-          ...make,
-          ...withdraw.map((command) => ({ ...command, label: 'Withdraw, here for the first of the list' })),
-        ]}
-      />
+      <NewToken />
     </>
+  ),
+  filters: {
+    q: search('Name', 100),
+    sort: choice('Order', OTHER_ORDERS, { none: ORDERS.made, textOf: (order) => ORDERS[order as TokenOrder] }),
+    order: (name, filters) => (filters.sort === undefined ? null : DIRECTION(name, filters)),
+  },
+  label: 'Tokens found',
+  Items: Tokens,
+  useFurtherCommands: ({
+    list: {
+      data: [first],
+    },
+  }) => [
+    ...useCommands(['token.create'], { name: 'night watch', role: 'viewer' }),
+    ...useCommands(first ? ['token.delete'] : [], { id: first?.id ?? '' }).map((command) => ({
+      ...command,
+      label: 'Withdraw, here for the first of the list',
+    })),
+  ],
+});
+
+function Tokens(found: ListProps<NamedTokenModel>) {
+  return (
+    <FoundTable
+      {...found}
+      caption="Tokens, their roles and when they end"
+      columns={useMay()('token.delete') ? [...COLUMNS, WITHDRAW] : COLUMNS}
+      empty={['No token matches.', 'There is no named token yet: everyone uses the admin token.']}
+    />
   );
 }
 
 const COLUMNS: readonly Column<NamedTokenModel>[] = [
-  column('Name', ({ id, name }) => <b id={`token-${id}`}>{name}</b>),
-  column('Role', ({ role }) => role),
+  column('Name', ({ id, name }) => <b id={`token-${id}`}>{name}</b>, { sort: 'name' }),
+  column('Role', ({ role }) => role, { sort: 'role' }),
   column('Made', ({ created_at, created_by }) => (
     <>
       <When at={created_at} /> <small class="why">by {created_by}</small>
     </>
   )),
-  column('Ends', ({ expires_at }) => <When at={expires_at} />),
-  column('Last used', ({ last_used_at }) => <When at={last_used_at} />),
+  column('Ends', ({ expires_at }) => <When at={expires_at} />, { sort: 'expires' }),
+  column('Last used', ({ last_used_at }) => <When at={last_used_at} />, { sort: 'last_used' }),
 ];
 
-const WITHDRAW = column<NamedTokenModel>('Withdraw', ({ id }) => (
-  <ActionForm name="token.delete" fields={{ id }} describedBy={`token-${id}`} />
-));
+const WITHDRAW = column<NamedTokenModel>('Withdraw', ({ id }) => <Withdraw id={id} />);
+
+function Withdraw({ id }: { readonly id: string }) {
+  return <ActionForm name="token.delete" fields={{ id }} back={useHere()} describedBy={`token-${id}`} />;
+}
 
 function NewToken() {
+  if (!useMay()('token.create')) return null;
   return (
-    <section class="card narrow" aria-labelledby="new-token">
+    <section class="card new-token" aria-labelledby="new-token">
       <h2 id="new-token">A new token</h2>
       <ActionForm name="token.create" fields={{}}>
         <Field label="Name">
@@ -78,6 +99,10 @@ function NewToken() {
           <input type="date" name="expires_at" />
         </Field>
       </ActionForm>
+      <p class="hint">
+        A viewer sees every page and changes nothing; names and other values of records are shown to operators and admins. To read
+        the tables in SQL, give a role of the database the right: <code>muster migrate --grant ROLE</code>.
+      </p>
     </section>
   );
 }
@@ -92,6 +117,9 @@ export function tokenPage(
       <h1>The token of {name} is made</h1>
       <p>It has the role {role}. Copy it now: it is shown only once, and Muster stores only its hash.</p>
       <Copyable label="Token" value={token} />
+      <p>
+        It works until it is withdrawn: <b>Withdraw</b> is next to its name in the list, and ends its sessions, too.
+      </p>
       <p>
         <Link to={back}>Back</Link>
       </p>

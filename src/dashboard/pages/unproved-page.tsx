@@ -2,7 +2,16 @@ import type { UnprovedListModel } from '../../api/operation/last-night.js';
 import { failureInWords } from '../../core/failure-words.js';
 import { COMPANY } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
-import { COMPANY_ID, choice, ENVIRONMENT, FoundTable, type ListProps, listPage, RESOURCE } from '../parts/list-page.js';
+import {
+  COMPANY as COMPANY_SEARCH,
+  choice,
+  ENVIRONMENT,
+  FoundTable,
+  type ListProps,
+  listPage,
+  ONE_COMPANY,
+  RESOURCE,
+} from '../parts/list-page.js';
 import { Lasting, Link, ServiceSays, State, stateText, When } from '../parts/shown-values.js';
 
 const STATES = ['reauthorization_required', 'failed', 'held', 'never', 'late', 'on_time'] as const;
@@ -13,7 +22,13 @@ export const unprovedPage = listPage<UnprovedListModel>({
   path: '/unproved',
   title: 'Lists without a proof since last night began',
   limit: 100,
-  filters: { state: choice('State', STATES, { textOf }), resource: RESOURCE, environment: ENVIRONMENT, company_id: COMPANY_ID },
+  filters: {
+    state: choice('State', STATES, { textOf }),
+    resource: RESOURCE,
+    environment: ENVIRONMENT,
+    company: COMPANY_SEARCH,
+    company_id: ONE_COMPANY,
+  },
   lead: 'Last night is complete once none is left. Lists of companies that are paused, or were connected later, do not count.',
   label: 'Lists without a proof',
   Items: Lists,

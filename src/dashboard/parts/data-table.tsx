@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { Link } from './shown-values.js';
 
 export interface Column<Row> {
   readonly head: ComponentChildren;
@@ -6,6 +7,17 @@ export interface Column<Row> {
   readonly label: string;
   readonly cell: (row: Row) => ComponentChildren;
   readonly numeric?: boolean;
+  /** The order of the list by this column, if its heading is a link. */
+  readonly sort?: string;
+  /** Whether the heading begins with the largest values. */
+  readonly isLargestFirst?: boolean;
+}
+
+/** The order of the rows, and the addresses of others. */
+export interface Sorting {
+  readonly by: string | undefined;
+  readonly isDescending: boolean;
+  readonly addressOf: (by: string, isDescending: boolean) => string;
 }
 
 export interface DataTableProps<Row> {
@@ -16,20 +28,19 @@ export interface DataTableProps<Row> {
   readonly keyOf: (row: Row) => string;
   /** Shown if there is no row. */
   readonly empty: ComponentChildren;
+  readonly sorting?: Sorting;
 }
 
 /** A table whose rows become cards on a phone. The roles are explicit, since a style that changes a table's layout removes them. */
-export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: DataTableProps<Row>) {
+export function DataTable<Row>({ caption, columns, rows, keyOf, empty, sorting }: DataTableProps<Row>) {
   if (rows.length === 0) return <p class="empty">{empty}</p>;
   return (
     <table role="table">
       <caption class="unseen">{caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
-          {columns.map(({ head, label, numeric }) => (
-            <th key={label} role="columnheader" scope="col" class={numeric ? 'numeric' : undefined}>
-              {head}
-            </th>
+          {columns.map((column) => (
+            <Heading key={column.label} {...column} sorting={sorting} />
           ))}
         </tr>
       </thead>
@@ -45,6 +56,25 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: DataTab
         ))}
       </tbody>
     </table>
+  );
+}
+
+type HeadingProps = Pick<Column<never>, 'head' | 'numeric' | 'sort' | 'isLargestFirst'> & {
+  readonly sorting: Sorting | undefined;
+};
+
+/** The heading of a column. A link orders the list by it, and a second time the other way round. */
+function Heading({ head, numeric, sort, isLargestFirst = false, sorting }: HeadingProps) {
+  const isSorted = sort !== undefined && sorting?.by === sort;
+  const order = sorting?.isDescending ? 'descending' : 'ascending';
+  return (
+    <th role="columnheader" scope="col" class={numeric ? 'numeric' : undefined} aria-sort={isSorted ? order : undefined}>
+      {sort !== undefined && sorting ? (
+        <Link to={sorting.addressOf(sort, isSorted ? !sorting.isDescending : isLargestFirst)}>{head}</Link>
+      ) : (
+        head
+      )}
+    </th>
   );
 }
 

@@ -119,11 +119,22 @@ function Count({ of: count = 0, word }: { readonly of: number | undefined; reado
 
 /** Says that the previous action was done. The address names the action, and only known names show a message. */
 function Notice() {
-  const { done } = useView();
+  const { done, undone } = useView();
   const action = done === undefined ? undefined : findAction(done);
+  if (undone !== undefined) return <NotDone name={undone} />;
   return action ? (
     <p class="notice good" role="status">
       {action.done}
     </p>
   ) : null;
+}
+
+/** Says that the session had ended when a button was pressed. */
+export function NotDone({ name }: { readonly name: string }) {
+  const action = findAction(name);
+  return (
+    <p class="notice warn" role="alert">
+      Your session had ended. Nothing was done: {action ? <>“{action.label}” was not pressed.</> : 'the form was not sent.'}
+    </p>
+  );
 }

@@ -5,12 +5,15 @@ import { DataTable, type DataTableProps } from './data-table.js';
 import { Field, Select } from './fields.js';
 import type { PageContent } from './layout.js';
 import type { PageRequest } from './page-request.js';
-import { Link, stateText } from './shown-values.js';
-import { useAddress, useView } from './view.js';
+import { Link, numberText, stateText } from './shown-values.js';
+import { useAddress, useHere, useView } from './view.js';
 
 export interface ListResponse<T> {
   readonly data: readonly T[];
   readonly next_cursor: string | null;
+  readonly previous_cursor?: string;
+  /** How many items match, on all pages. */
+  readonly total?: number;
 }
 
 /** The filters of the address that have a value. */
@@ -55,7 +58,7 @@ export function listPage<Row>(parts: ListPageParts<Row>): (request: PageRequest)
 }
 
 function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly found: ListProps<Row> }) {
-  const { path, title, filters, lead, Head, label, Items, useFurtherCommands } = parts;
+  const { path, title, limit, filters, lead, Head, label, Items, useFurtherCommands } = parts;
   const further = useFurtherCommands?.(found) ?? [];
   return (
     <>
@@ -64,7 +67,7 @@ function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly foun
       <FilterForm path={path}>{Object.entries(filters).map(([name, input]) => input(name, found.filters))}</FilterForm>
       <section id={path.slice(1)} aria-label={label}>
         <Items {...found} />
-        <Pages path={path} filters={found.filters} next={found.list.next_cursor} />
+        <Pages path={path} filters={found.filters} next={found.list.next_cursor} list={found.list} limit={limit} />
         <AsCommands commands={[get('This list', listAddress(`/api${path}`, found.filters)), ...further]} />
       </section>
     </>
@@ -74,12 +77,31 @@ function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly foun
 interface FoundTableProps<Row> extends ListProps<Row>, Pick<DataTableProps<Row>, 'caption' | 'columns'> {
   readonly keyOf?: (row: Row) => string;
   /** Shown if no item matches the filters, and if there is none at all. */
-  readonly empty: readonly [filtered: string, unfiltered: string];
+  readonly empty: readonly [filtered: string, unfiltered: ComponentChildren];
 }
 
 /** The items of a list as a table. */
-export function FoundTable<Row>({ list, filters, empty, keyOf = idOf, ...table }: FoundTableProps<Row>) {
-  return <DataTable {...table} rows={list.data} keyOf={keyOf} empty={empty[Object.keys(filters).length > 0 ? 0 : 1]} />;
+export function FoundTable<Row>({ list, filters, empty: [filtered, unfiltered], keyOf = idOf, ...table }: FoundTableProps<Row>) {
+  const path = useHere().split('?')[0]!;
+  const { sort, order, ...narrowing } = filters;
+  const isNarrowed = Object.keys(narrowing).length > 0;
+  const sorting = {
+    by: sort,
+    isDescending: order === 'desc',
+    addressOf: (by: string, isDescending: boolean) =>
+      listAddress(path, { ...narrowing, sort: by, ...(isDescending && { order: 'desc' }) }),
+  };
+  const empty = isNarrowed ? <NoMatch text={filtered} path={path} /> : unfiltered;
+  return <DataTable {...table} rows={list.data} keyOf={keyOf} empty={empty} sorting={sorting} />;
+}
+
+/** Says that the filters leave nothing, and leads to the whole list. */
+export function NoMatch({ text, path }: { readonly text: string; readonly path: string }) {
+  return (
+    <>
+      {text} <Link to={path}>Clear the filters</Link>
+    </>
+  );
 }
 
 const idOf = (row: unknown) => (row as { readonly id: string }).id;
@@ -142,7 +164,21 @@ export function choice(
   return (name, filters) => <Select label={label} name={name} options={[['', none], ...options]} chosen={filters[name]} />;
 }
 
-export const COMPANY_ID = search('Company id', 40);
+/** Part of the name of a company, or the beginning of its id. */
+export const COMPANY = search('Company', 100, { placeholder: 'name or id' });
+/** The id of a company by which a link leads here; other filters keep it. */
+export const ONE_COMPANY: FilterInput = (name, filters) =>
+  filters[name] === undefined ? null : <OneCompany name={name} value={filters[name]} />;
+
+function OneCompany({ name, value }: { readonly name: string; readonly value: string }) {
+  const path = useHere().split('?')[0]!;
+  return (
+    <p class="between">
+      <input type="hidden" name={name} value={value} />
+      Only the company <code>{value}</code>. <Link to={path}>All companies</Link>
+    </p>
+  );
+}
 export const ENVIRONMENT = choice('Environment', ENVIRONMENTS);
 export const RESOURCE = search('List', 41, { pattern: '[a-z][a-z0-9_]*', placeholder: 'employees' });
 
@@ -150,15 +186,36 @@ interface PagesProps {
   readonly path: string;
   readonly filters: Filters;
   readonly next: string | null;
+  /** The page of the list and its most items, for the way back and the count. Without these, only the way forward is shown. */
+  readonly list?: ListResponse<unknown>;
+  readonly limit?: number;
 }
 
-export function Pages({ path, filters, next }: PagesProps) {
-  const isFirst = new URLSearchParams(useView().address.split('?')[1]).get('cursor') === null;
-  if (isFirst && next === null) return null;
+/** Links to other pages of the list, and which items this one shows. `at` in an address is the number of the first. */
+export function Pages({ path, filters, next, list, limit = 0 }: PagesProps) {
+  const query = new URLSearchParams(useView().address.split('?')[1]);
+  const isFirst = query.get('cursor') === null;
+  const previous = list?.previous_cursor;
+  const shown = list?.data.length ?? 0;
+  const at = isFirst || (list && previous === undefined) ? 1 : Number(/^[1-9]\d{0,8}$/.exec(query.get('at') ?? '')?.[0] ?? 0);
+  const position = (number: number) => (at > 0 ? { at: Math.max(1, number) } : {});
+  if (isFirst && next === null) return <Counted at={1} shown={shown} total={list?.total} />;
   return (
     <nav class="pages" aria-label="Pages of the list">
+      <Counted at={at} shown={shown} total={list?.total} />
       {!isFirst && <Link to={listAddress(path, filters)}>First page</Link>}
-      {next !== null && <Link to={listAddress(path, { ...filters, cursor: next })}>Next page</Link>}
+      {!isFirst && previous !== undefined && (
+        <Link to={listAddress(path, { ...filters, cursor: previous, ...position(at - limit) })}>Previous page</Link>
+      )}
+      {next !== null && <Link to={listAddress(path, { ...filters, cursor: next, ...position(at + shown) })}>Next page</Link>}
     </nav>
   );
+}
+
+/** Which items a page shows. The numbers are those of the moment in which the list was read. */
+function Counted({ at, shown, total }: { readonly at: number; readonly shown: number; readonly total: number | undefined }) {
+  if (shown === 0 || at === 0) return null;
+  const last = numberText(at + shown - 1);
+  const items = at === 1 && shown === 1 ? '1' : `${numberText(at)}–${last}`;
+  return <p class="count">{total === undefined ? items : `${items} of ${numberText(Math.max(total, at + shown - 1))}`}</p>;
 }

@@ -19,6 +19,8 @@ export interface View {
   readonly counts?: { readonly issues: number; readonly holds: number } | undefined;
   /** The name of the action that was just done, as the address gives it. */
   readonly done?: string | undefined;
+  /** The name of the action that was not done, since the session had ended. */
+  readonly undone?: string | undefined;
 }
 
 export interface Viewer {
@@ -38,6 +40,18 @@ export function useView(): View {
   const view = useContext(ViewContext);
   if (!view) throw new Error('A part of a page was rendered outside of a page.');
   return view;
+}
+
+/** The address of this page below `base` without what the last action left in it, to come back to the same part of a list. */
+export function useHere(): string {
+  return withoutNotices(useView().address);
+}
+
+/** The address without the names of actions that were done or not. */
+export function withoutNotices(address: string): string {
+  const [path, query = ''] = address.split('?');
+  const kept = query.split('&').filter((part) => part !== '' && !/^(un)?done=/.test(part));
+  return kept.length === 0 ? path! : `${path}?${kept.join('&')}`;
 }
 
 export function useAddress(): (path: string) => string {

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Caller } from '../../api/plumbing/caller.js';
-import type { PageContent } from '../parts/layout.js';
+import { NotDone, type PageContent } from '../parts/layout.js';
 import { useAddress } from '../parts/view.js';
 import { fieldsOf, refuseOtherSites, requireOwnForm } from './form-checks.js';
 import { OidcLink } from './oidc-pages.js';
@@ -88,9 +88,11 @@ function signInPage(props: SignInProps): PageContent {
 
 function SignInForm({ next, issuer, isWrong = false, hasLeft = false }: SignInProps) {
   const address = useAddress();
+  const undone = new URLSearchParams(next.split('?')[1]).get('undone');
   return (
     <div class="sign-in card">
       <h1>Sign in to Muster</h1>
+      {undone !== null && <NotDone name={undone} />}
       {isWrong && (
         <p class="notice bad" role="alert">
           This token is unknown or has expired. You are not signed in.

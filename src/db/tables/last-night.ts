@@ -81,6 +81,7 @@ async function isUnderWay(tx: Transaction, { environment, beganAt, nextAt }: Nig
 
 export interface LackingFilter extends NightAsked, PageQuery {
   readonly companyId?: string | undefined;
+  readonly companies?: readonly CompanyKey[] | undefined;
   readonly state?: LackingState | undefined;
 }
 
@@ -93,7 +94,10 @@ export interface LackingList extends CompanyKey {
 
 /** The due lists that lack a proof, by environment, company and list. */
 export async function listLacking(db: Pick<Database, 'prisma'>, filter: LackingFilter): Promise<Page<LackingList>> {
-  const { companyId = null, state = null, limit, cursor } = filter;
+  const { companyId = null, companies, state = null, limit, cursor } = filter;
+  const isAmong = companies
+    ? Prisma.sql`(environment, company_id) IN (SELECT * FROM unnest(${companies.map(({ environment }) => environment)}::text[], ${companies.map((each) => each.companyId)}::uuid[]))`
+    : Prisma.sql`TRUE`;
   const [environment, company, resource] =
     cursor === undefined ? [null, null, null] : readCursor(cursor, /^(?:production|test)\/[0-9a-f-]{36}\/\w+$/).split('/');
   const rows = await readByIndex(
@@ -101,7 +105,7 @@ export async function listLacking(db: Pick<Database, 'prisma'>, filter: LackingF
     (tx) => tx.$queryRaw<LackingList[]>`
       SELECT environment, company_id AS "companyId", resource, state, last_verified_at AS "lastVerifiedAt", last_run_id AS "lastRunId"
       FROM (${lackingLists(filter)}) lacking
-      WHERE (${companyId}::uuid IS NULL OR company_id = ${companyId}::uuid) AND (${state}::text IS NULL OR state = ${state})
+      WHERE (${companyId}::uuid IS NULL OR company_id = ${companyId}::uuid) AND ${isAmong} AND (${state}::text IS NULL OR state = ${state})
         AND (${environment}::text IS NULL OR (environment, company_id, resource) > (${environment}, ${company}::uuid, ${resource}))
       ORDER BY environment, company_id, resource LIMIT ${limit + 1}::int`,
   );

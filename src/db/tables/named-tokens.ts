@@ -1,10 +1,11 @@
 // muster.named_tokens: tokens of the admin API, each with a name and a role. A token is active until it is revoked or expires; one active token
 // has a name, so that the audit tells them apart. No other lock is taken after one.
 import { MusterError } from '../../core/errors.js';
-import type { NamedToken } from '../../generated/prisma/client.js';
+import { type NamedToken, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { newestFirst, type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
+import { type Page, type PageQuery, pageOf, readStart } from '../statements/cursor.js';
+import { folded, foldText } from '../statements/folding.js';
 
 /** Roles, the weakest first. */
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -48,11 +49,66 @@ export async function revokeNamedToken(tx: Transaction, { id }: { readonly id: s
   throw new MusterError('token_not_found', `There is no token ${id}: GET /api/tokens lists them.`);
 }
 
-/** Tokens that are not revoked, including expired ones, newest first. Throws `invalid_request` for a cursor that no response gave. */
-export async function listNamedTokens(db: Database, query: PageQuery): Promise<Page<NamedTokenRow>> {
-  const page = newestFirst({ ...query, revokedAt: null });
-  const rows = await db.prisma.namedToken.findMany({ ...page, omit: { tokenHash: true, revokedAt: true } });
-  return pageBySeq(rows as NamedTokenRow[], query);
+export const TOKEN_ORDERS = ['made', 'name', 'role', 'expires', 'last_used'] as const;
+export type TokenOrder = (typeof TOKEN_ORDERS)[number];
+
+export interface TokenFilter {
+  /** Part of the name, in any letter case and with or without diacritics. */
+  readonly search?: string | undefined;
+}
+
+export type TokenQuery = TokenFilter &
+  PageQuery & {
+    /** Newest first unless given. */
+    readonly sort?: TokenOrder | undefined;
+    readonly isDescending?: boolean | undefined;
+  };
+
+const micros = (time: Prisma.Sql) => Prisma.sql`(extract(epoch FROM ${time}) * 1000000)::bigint`;
+const LAST = Prisma.sql`999999999999999999::bigint`;
+
+const KEYS: Readonly<Record<TokenOrder, Prisma.Sql>> = {
+  made: Prisma.sql`-t.seq`,
+  name: Prisma.sql`(${folded(Prisma.sql`t.name`)} COLLATE "C")`,
+  role: Prisma.sql`array_position(${[...ROLES]}::text[], t.role)::bigint`,
+  expires: Prisma.sql`COALESCE(${micros(Prisma.sql`t.expires_at`)}, ${LAST})`,
+  last_used: Prisma.sql`COALESCE(${micros(Prisma.sql`t.last_used_at`)}, 0)`,
+};
+
+/** Tokens that are not revoked, including expired ones. Throws `invalid_request` for a cursor that no response gave. */
+export async function listNamedTokens(db: Database, query: TokenQuery): Promise<Page<NamedTokenRow>> {
+  const { limit, cursor, sort = 'made', isDescending = false } = query;
+  const start = readStart(cursor, sort === 'name' ? /^\d{1,18}\|[^\0]{1,1000}$/ : /^\d{1,18}\|-?\d{1,18}$/);
+  const [seq, ...rest] = start?.position.split('|') ?? [];
+  const key = sort === 'name' ? Prisma.sql`${rest.join('|')}::text` : Prisma.sql`${BigInt(rest[0] ?? 0)}::bigint`;
+  const isReversed = isDescending !== (start?.isBefore === true);
+  const after = seq
+    ? Prisma.sql`WHERE (key, seq) ${Prisma.raw(isReversed ? '<' : '>')} (${key}, ${BigInt(seq)}::bigint)`
+    : Prisma.empty;
+  const [direction, shown] = [isReversed, isDescending].map((isDown) => Prisma.raw(isDown ? 'DESC' : 'ASC'));
+  const rows = await db.prisma.$queryRaw<(NamedTokenRow & { key: string })[]>`
+    SELECT id::text, seq, name, role, created_at AS "createdAt", created_by AS "createdBy", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
+      key::text AS key
+    FROM (
+      SELECT * FROM (SELECT t.*, ${KEYS[sort]} AS key FROM muster.named_tokens t WHERE ${isListed(query)}) sorted ${after}
+      ORDER BY key ${direction}, seq ${direction} LIMIT ${limit + 1}::int
+    ) page ORDER BY page.key ${shown}, seq ${shown}`;
+  return pageOf(rows, limit, (row) => `${row.seq}|${row.key}`, start ?? null);
+}
+
+/** How many tokens match, on all pages. */
+export async function countNamedTokens(db: Database, filter: TokenFilter): Promise<number> {
+  const [row] = await db.prisma.$queryRaw<[{ count: number }]>`
+    SELECT count(*)::int AS count FROM muster.named_tokens t WHERE ${isListed(filter)}`;
+  return row.count;
+}
+
+function isListed({ search }: TokenFilter): Prisma.Sql {
+  const isFound =
+    search === undefined
+      ? Prisma.sql`TRUE`
+      : Prisma.sql`position(${foldText(search)}::text IN ${folded(Prisma.sql`t.name`)}) > 0`;
+  return Prisma.sql`t.revoked_at IS NULL AND ${isFound}`;
 }
 
 export interface ActiveToken {

@@ -55,7 +55,8 @@ describe('a form is refused, and nothing is done,', () => {
 
   test('without a session', async () => {
     page.cookie = undefined;
-    expect((await page.act('company.pause', fields)).location).toBe('/login');
+    const { location } = await page.act('company.pause', fields);
+    expect(location).toBe(`/login?next=${encodeURIComponent(`${fields.back}?undone=company.pause`)}`);
     expect(await isPaused()).toBe(false);
   });
 });
