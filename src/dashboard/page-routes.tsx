@@ -5,6 +5,7 @@ import { MusterError } from '../core/errors.js';
 import { actionRoutes, sendCsv } from './do-action.js';
 import type { MenuCounts } from './menu-counts.js';
 import { auditPage } from './pages/audit-page.js';
+import { certificateDownload, certificatePage, keysDownload } from './pages/certificate-page.js';
 import { certificatesPage } from './pages/certificates-page.js';
 import { companiesPage } from './pages/companies-page.js';
 import { companyPage, removePage } from './pages/company-page.js';
@@ -30,7 +31,7 @@ import { syncPage } from './pages/sync-page.js';
 import { tokensPage } from './pages/tokens-page.js';
 import { unprovedPage } from './pages/unproved-page.js';
 import type { PageContent } from './parts/layout.js';
-import type { PageRequest } from './parts/page-request.js';
+import type { Download, PageRequest } from './parts/page-request.js';
 import { withoutNotices } from './parts/view.js';
 import { fieldsOf } from './sign-in/form-checks.js';
 import { safeRedirectPath } from './sign-in/safe-redirect-path.js';
@@ -68,12 +69,19 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
   '/issues/:id': issuePage,
   '/unproved': unprovedPage,
   '/certificates': certificatesPage,
+  '/certificates/:id': certificatePage,
   '/schema': schemaPage,
   '/notifications': notificationsPage,
   '/audit': auditPage,
   '/queue': queuePage,
   '/rejected': rejectedPage,
   '/tokens': tokensPage,
+};
+
+/** Files that pages link to, by path. */
+const DOWNLOADS: Readonly<Record<string, (request: PageRequest) => Promise<Download>>> = {
+  '/certificates/:id/jws': certificateDownload,
+  '/certificates/:id/jwks': keysDownload,
 };
 
 declare module 'fastify' {
@@ -113,13 +121,13 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
   pages.get('/settings', HIDDEN, async ({ session }, reply) => show(reply, settingsPage(deps.settings), session));
   for (const [path, page] of Object.entries(PAGES)) {
     pages.get(path, HIDDEN, async (request, reply) => {
-      const { session } = request;
-      const content = await page({
-        params: request.params as Record<string, string>,
-        query: new URLSearchParams(request.url.split('?')[1]),
-        ask: (call) => ask(session, call, path.includes(':')),
-      });
-      return show(reply, content, session);
+      return show(reply, await page(requestOf(request, path)), request.session);
+    });
+  }
+  for (const [path, download] of Object.entries(DOWNLOADS)) {
+    pages.get(path, HIDDEN, async (request, reply) => {
+      const { name, type, text } = await download(requestOf(request, path));
+      return reply.type(type).header('content-disposition', `attachment; filename="${name}"`).serializer(String).send(text);
     });
   }
 
@@ -163,6 +171,14 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
     if (request.headers['hx-request'] === undefined) reply.redirect(login, request.method === 'GET' ? 302 : 303);
     else reply.code(401).header('hx-redirect', login).send('');
     return undefined;
+  }
+
+  function requestOf({ session, params, url }: FastifyRequest, path: string): PageRequest {
+    return {
+      params: params as Record<string, string>,
+      query: new URLSearchParams(url.split('?')[1]),
+      ask: (call) => ask(session, call, path.includes(':')),
+    };
   }
 
   /** `isNamed`: the address of the page has an id, so that a bad request means a wrong address. */

@@ -84,6 +84,10 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
       what: 'the issues of what is wrong',
     },
   );
+  const certificate = () =>
+    waitFor(async () => (await database.db.prisma.certificate.findFirst({ where: { jws: { not: null } } }))?.id, {
+      what: 'a certificate',
+    });
   const press = (name: string) => async (page: Page) => {
     await page.getByRole('button', { name, exact: true }).first().click();
     await page.waitForURL(/\/act\//);
@@ -117,6 +121,7 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     { name: 'holds', path: '/holds' },
     { name: 'holds-approve-grants', path: '/holds/approve-grants/test' },
     { name: 'certificates', path: '/certificates' },
+    { name: 'certificate', path: `/certificates/${await certificate()}` },
     { name: 'schema', path: '/schema' },
     { name: 'notifications', path: '/notifications' },
     { name: 'audit', path: '/audit' },

@@ -2,11 +2,12 @@ import type { CertificateModel } from '../../api/feed/certificates.js';
 import { get } from '../parts/action-form.js';
 import { counts } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
-import { COMPANY, ENVIRONMENT, FoundTable, listPage, ONE_COMPANY, RESOURCE } from '../parts/list-page.js';
+import { Field } from '../parts/fields.js';
+import { COMPANY, ENVIRONMENT, FoundTable, HIDDEN, listPage, ONE_COMPANY, RESOURCE } from '../parts/list-page.js';
 import { proofInWords } from '../parts/proof-in-words.js';
-import { CompanyLink, Environment, Link, numberText, When } from '../parts/shown-values.js';
-
-const KEYS = '/.well-known/jwks.json';
+import { Environment, Link, numberText, When } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+import { KEYS } from './certificate-page.js';
 
 export const certificatesPage = listPage<CertificateModel>({
   path: '/certificates',
@@ -14,11 +15,23 @@ export const certificatesPage = listPage<CertificateModel>({
   limit: 50,
   lead: (
     <>
-      Signed proofs of verified walks, which others can check without Muster: <code>muster certificates</code> writes them to a
-      file. <Link to={KEYS}>The public keys</Link> need no token.
+      Signed proofs that a list was complete, which others can check without Muster. <Link to={KEYS}>The public keys</Link> need
+      no token; <code>muster certificates</code> writes many certificates to a file.
     </>
   ),
-  filters: { environment: ENVIRONMENT, company: COMPANY, company_id: ONE_COMPANY, resource: RESOURCE },
+  filters: {
+    company: COMPANY,
+    resource: RESOURCE,
+    day: (name, filters) => (
+      <Field label="Complete as of">
+        <input type="date" name={name} value={filters[name]} />
+      </Field>
+    ),
+    environment: ENVIRONMENT,
+    company_id: ONE_COMPANY,
+    since: HIDDEN,
+    until: HIDDEN,
+  },
   label: 'Certificates found',
   Items: (found) => (
     <FoundTable
@@ -36,17 +49,28 @@ const COLUMNS: readonly Column<CertificateModel>[] = [
   column('List', ({ resource }) => <b>{resource}</b>),
   column('Company', ({ environment, company_id, company_name }) => (
     <span class="stack">
-      <CompanyLink environment={environment} companyId={company_id} name={company_name} />
+      <Link class={company_name ? undefined : 'id'} to={`/companies/${environment}/${company_id}`}>
+        {company_name || company_id}
+      </Link>
       <Environment name={environment} />
     </span>
   )),
-  column('Proof and key', ({ proof, kid }) => (
-    <span class="stack">
-      <span>{proofInWords(proof)}</span>
-      <code>{kid}</code>
-    </span>
-  )),
+  column('Proof', ({ proof }) => proofInWords(proof)),
   counts('Received', ({ received }) => received),
   counts('Rows', ({ records }) => records),
   column('Held', ({ held }) => (held === undefined ? '–' : numberText(held)), { numeric: true }),
+  column('Certificate', (certificate) => <Certificate certificate={certificate} />),
 ];
+
+function Certificate({ certificate: { id, resource, company_name, company_id } }: { readonly certificate: CertificateModel }) {
+  const address = useAddress();
+  const what = <span class="unseen">{`: ${resource} of ${company_name ?? company_id}, number ${id}`}</span>;
+  return (
+    <span class="stack">
+      <Link to={`/certificates/${id}`}>Show{what}</Link>
+      <a href={address(`/certificates/${id}/jws`)} download>
+        Download{what}
+      </a>
+    </span>
+  );
+}

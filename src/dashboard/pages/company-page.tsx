@@ -4,6 +4,7 @@ import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
 import type { RunModel } from '../../api/runs/run-model.js';
 import { ActionForm, AsCommands, get, useCommands, useMay } from '../parts/action-form.js';
 import { type ActionName, ofCompany } from '../parts/actions.js';
+import { certificatesOf } from '../parts/certificate-link.js';
 import { counts } from '../parts/columns.js';
 import { cureOf, Trouble } from '../parts/company-trouble.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
@@ -84,11 +85,8 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         rows={resources}
         keyOf={({ resource }) => resource}
         empty="No list has been requested yet."
-        columns={LISTS}
+        columns={[...LISTS, certificatesOf({ environment, company_id })]}
       />
-      <p>
-        <Link to={listAddress('/certificates', { environment, company_id })}>Certificates of these lists</Link>
-      </p>
       <h2>Night by night</h2>
       <ListPlots lists={history} />
       <AsCommands commands={[get('Rows and changes a night', `${ofCompany({ environment, company_id })}/history`)]} />

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { renderToString } from 'preact-render-to-string';
 import { findAction } from './actions.js';
+import { PrintedHead } from './printed.js';
 import { numberText, ZoneOfTimes } from './shown-values.js';
 import { useAddress, useView, type View, ViewContext, type Viewer } from './view.js';
 
@@ -59,6 +60,7 @@ function Document({ title, body }: PageContent) {
         )}
         {viewer && <Header {...viewer} />}
         <main id="content" tabIndex={-1}>
+          {viewer && <PrintedHead title={title} />}
           <Notice />
           {body}
           {viewer && <ZoneOfTimes />}

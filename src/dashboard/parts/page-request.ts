@@ -6,3 +6,11 @@ export interface PageRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
 }
+
+/** A file that a link of a page gives. */
+export interface Download {
+  /** Letters, digits, dots, dashes and underscores. */
+  readonly name: string;
+  readonly type: string;
+  readonly text: string;
+}

@@ -9,6 +9,22 @@ export function proofInWords(proof: string | undefined): string {
   return (proof !== undefined && PROOFS[proof]) || 'Complete: it was proved that every record was received.';
 }
 
+const ASSUMED_ALWAYS = [
+  'The service tells the truth. That it does, no certificate can say.',
+  'It is a proof of what the person who authorized may see, and that person’s rights did not shrink during the grant.',
+];
+
+/** What each proof rests on besides, in plain words (docs/verification.md). */
+const ASSUMED: Readonly<Record<string, readonly string[]>> = {
+  join: ['The service keeps the order of its records while they are read. Each page was checked against the one before it.'],
+  'two-pass': ['No record left and came back within the two readings. The total that the service names is right.'],
+  'token-chain': ['The links of the service from page to page leave out no record that is there throughout.'],
+};
+
+export function assumptionsOf(proof: string): readonly string[] {
+  return [...(ASSUMED[proof] ?? []), ...ASSUMED_ALWAYS];
+}
+
 /** Why a walk that ended is not proved complete, and what to do (docs/verification.md). */
 const UNVERIFIED: Readonly<Record<string, string>> = {
   rejected_records: 'Some records could not be kept. Have the service mend them: the next walk takes them in.',
