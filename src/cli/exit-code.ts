@@ -3,6 +3,7 @@ import { isMusterError } from '../core/errors.js';
 import { explainDatabaseError } from '../db/connection/sql-state.js';
 import { errorText } from '../observability/error-view.js';
 import { redactText } from '../observability/redaction.js';
+import { callsAsCommands } from './calls-as-commands.js';
 
 const FAILED = 1;
 const BAD_USAGE = 2;
@@ -24,7 +25,7 @@ export function exitCodeOf(thrown: unknown): number {
   }
   if (isMusterError(error)) {
     // The code ends the first line; further lines list faults.
-    console.error(`muster: ${error.message.replace(/$|(?=\n)/, ` [${error.code}]`)}`);
+    console.error(`muster: ${callsAsCommands(error.message).replace(/$|(?=\n)/, ` [${error.code}]`)}`);
     return error.code === 'invalid_configuration' || error.code === 'invalid_catalogue' ? BAD_USAGE : FAILED;
   }
   console.error(`muster: an unexpected error occurred: ${redactText(errorText(error))}`);

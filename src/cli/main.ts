@@ -1,5 +1,5 @@
 import v8 from 'node:v8';
-import { Command } from 'commander';
+import { type Argument, Command } from 'commander';
 import { VERSION } from '../core/version.js';
 import { exitCodeOf } from './exit-code.js';
 import { registerCertificate } from './local/certificate.js';
@@ -38,6 +38,7 @@ import { registerVerify } from './operate/verify.js';
 import { registerRoles } from './serve/roles.js';
 import { registerSandbox } from './serve/sandbox.js';
 import { registerUp } from './serve/up.js';
+import { hasColour, styled, widthOf } from './terminal.js';
 
 // On a machine with much memory, V8 lets the heap grow to four times the live data before it collects. The flag saves much memory in a
 // worker with a giant list, at no noticeable cost in speed (decision 0012).
@@ -58,38 +59,47 @@ program.on('beforeHelp', () => {
   if (unknown !== undefined) program.error(`error: unknown command '${unknown}'`);
 });
 
-program.commandsGroup('Run Muster:');
-for (const register of [
-  registerUp,
-  registerRoles,
-  registerMigrate,
-  registerPublish,
-  registerSandbox,
-  registerDbt,
-  registerDoctor,
-  registerCertificate,
-])
-  register(program);
-program.commandsGroup('Operate a running Muster:');
-for (const register of [registerStatus, registerIssues, registerCompanies, registerOnboard, registerConnectLink])
-  register(program);
-for (const register of [registerSync, registerVerify, registerRuns, registerDiff, registerHolds, registerNotifications])
-  register(program);
-for (const register of [registerPauseAndResume, registerRemove, registerQuarantinedTokens, registerChanges]) register(program);
-for (const register of [registerBarriers, registerCertificates, registerSchema, registerExport, registerTry]) register(program);
-for (const register of [registerRejected, registerQueue]) register(program);
-for (const register of [
-  registerTokens,
-  registerAudit,
-  registerForget,
-  registerMarks,
-  registerRekey,
-  registerRotateKeys,
-  registerInstallation,
-  registerRestoreTokens,
-  registerReleaseTokens,
-])
-  register(program);
+// A parent hands its settings to a command when the command is added, so they come first.
+program.configureOutput({ getOutHelpWidth: () => widthOf() ?? 80 }).configureHelp({
+  // Former names are aliases, which help does not show.
+  subcommandTerm: (command) =>
+    command.parent === program ? command.name() : [command.name(), ...command.registeredArguments.map(argumentTerm)].join(' '),
+  styleTitle: (title) => (hasColour() ? styled('bold', title) : title),
+});
+
+function argumentTerm(argument: Argument): string {
+  return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
+}
+
+/** The commands as help lists them: by what a person wants to do. */
+const GROUPS: Readonly<Record<string, readonly ((program: Command) => void)[]>> = {
+  'Run Muster:': [registerUp, registerRoles, registerMigrate, registerSandbox, registerDoctor],
+  'See how it is:': [registerStatus, registerIssues, registerCompanies, registerRuns, registerRejected, registerQueue],
+  'Sync and decide:': [registerSync, registerVerify, registerHolds, registerPauseAndResume, registerNotifications],
+  'Connect companies:': [registerOnboard, registerConnectLink, registerRemove, registerQuarantinedTokens, registerReleaseTokens],
+  'Read what was mirrored:': [
+    registerChanges,
+    registerDiff,
+    registerBarriers,
+    registerSchema,
+    registerExport,
+    registerPublish,
+    registerDbt,
+  ],
+  'Prove, audit and forget:': [registerCertificates, registerCertificate, registerAudit, registerForget, registerMarks],
+  'Set up and repair:': [
+    registerTokens,
+    registerTry,
+    registerRekey,
+    registerRotateKeys,
+    registerInstallation,
+    registerRestoreTokens,
+  ],
+};
+for (const [title, registrations] of Object.entries(GROUPS)) {
+  program.commandsGroup(title);
+  for (const register of registrations) register(program);
+}
 
 // The reader of the output may stop early (`muster runs | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));

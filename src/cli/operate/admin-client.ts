@@ -6,6 +6,7 @@ import { adminTokenPath } from '../../config/kept-secrets.js';
 import { connectionFailure } from '../../core/connection-failure.js';
 import { ownAddress, withoutSlash } from '../../core/own-address.js';
 import { WHOLE_LIST_MS } from '../../db/connection/transaction.js';
+import { callsAsCommands } from '../calls-as-commands.js';
 import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { isMuster, isMusterAt, runningUp } from '../running-up.js';
 
@@ -143,7 +144,7 @@ function refusal({ base, status, text }: Response): CommandFailure {
   if (!detail || !code) return notMuster({ base, status });
   // A list that is not there is a mistyped name, as an option with a wrong value is.
   const isUsage = status === 400 || code === 'unknown_resource';
-  return new (isUsage ? UsageFailure : CommandFailure)(`${detail} [${code}]`);
+  return new (isUsage ? UsageFailure : CommandFailure)(`${callsAsCommands(detail)} [${code}]`);
 }
 
 function notMuster({ base, status }: Pick<Response, 'base' | 'status'>): CommandFailure {

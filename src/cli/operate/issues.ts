@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { type IssueModel, IssueStatusName } from '../../api/operation/issues.js';
+import { callsAsCommands, commandOfAction } from '../calls-as-commands.js';
 import { type Columns, members, print, time } from '../table.js';
 import { environmentOption, idCommand, limitOption, listCommand, type OperatorOptions } from './operator-command.js';
 
@@ -15,13 +16,13 @@ export function registerIssues(program: Command): void {
   );
 }
 
-/** Prints an issue: with --json one line, otherwise also the advice and the call that deals with it. */
+/** Prints an issue: with --json one line, otherwise also the advice and the command that deals with it. */
 function printIssue(issue: IssueModel, options: OperatorOptions): void {
   print([issue], issue.token_answers === undefined ? COLUMNS : { ...COLUMNS, ...RARE }, options);
   if (options.json) return;
   const { advice, docs_url, sample, action } = issue;
-  console.log(`\n${advice}\n${docs_url}`);
-  console.log(`\n${action.method} ${action.path}${action.body ? ` ${JSON.stringify(action.body)}` : ''}`);
+  console.log(`\n${callsAsCommands(advice)}\n${docs_url}`);
+  console.log(`\n${commandOfAction(action)}`);
   if (sample.length > 0) console.log(`\nsome of the companies:\n${sample.join('\n')}`);
 }
 

@@ -73,8 +73,8 @@ export function idCommand(
   name: string,
   description: string,
   act: (client: AdminClient, id: string, options: OperatorOptions) => Promise<void>,
-): void {
-  operatorCommand(group, name, description)
+): Command {
+  return operatorCommand(group, name, description)
     .argument('<id>', `id of the ${group.name().replace(/s$/, '')}`)
     .action((id: string, options: OperatorOptions) => act(openAdminClient(options), encodeURIComponent(id), options));
 }

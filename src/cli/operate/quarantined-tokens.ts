@@ -9,10 +9,10 @@ export function registerQuarantinedTokens(program: Command): void {
     .description('list refresh tokens that belong to no onboarded company, and delete them');
   const filters = [environmentOption(), companyOption(), limitOption(500, 100)];
   listCommand(tokens, 'list tokens, newest first', filters, { path: '/api/quarantined-tokens', columns: COLUMNS });
-  idCommand(tokens, 'delete', 'delete a token permanently', async (client, id, options) => {
+  idCommand(tokens, 'remove', 'delete a token permanently', async (client, id, options) => {
     await client.delete(`/api/quarantined-tokens/${id}`);
     print([{ id, deleted: true }], { DELETED: () => id }, options);
-  });
+  }).alias('delete');
 }
 
 const COLUMNS: Columns<QuarantinedTokenModel> = {

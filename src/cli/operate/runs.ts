@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { type RunModel, RunStatusName } from '../../api/runs/run-model.js';
+import { callsAsCommands } from '../calls-as-commands.js';
 import { COMPANY, type Columns, members, print, spare, time } from '../table.js';
 import { plain } from '../terminal.js';
 import type { AdminClient } from './admin-client.js';
@@ -59,7 +60,7 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
       .filter(({ run_id }) => run_id === run.id)
       .map(({ resource, count }) => `${resource}: ${count} deletions are held back: see \`muster holds\`.`),
   ];
-  if (notes.length > 0) console.log(`\n${notes.map(plain).join('\n')}`);
+  if (notes.length > 0) console.log(`\n${notes.map(callsAsCommands).map(plain).join('\n')}`);
 }
 
 type Reading = RunModel['walks'][number]['verify'];

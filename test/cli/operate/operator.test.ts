@@ -312,9 +312,7 @@ describe('issues', () => {
     expect((await operate(['issues', '--status', 'resolved', '--json'])).json()).toMatchObject([{ cause: 'list_late' }]);
     expect((await operate(['issues', 'show', id, '--json'])).json()).toMatchObject([{ id }]);
     const shown = await operate(['issues', 'show', id]);
-    expect(shown.stdout).toMatch(
-      /sync again\.\nhttps:\S+#service_error\n\nPOST \/api\/syncs \{"status":"failed","environment":"test"\}/,
-    );
+    expect(shown.stdout).toMatch(/sync again\.\nhttps:\S+#service_error\n\nmuster sync --failed --environment test/);
     expect((await operate(['issues', 'show', randomUUID()])).code).toBe(1);
     // What the token endpoint answered has a column where there is such an answer.
     const where = { environment_companyId: company };
