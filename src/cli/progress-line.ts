@@ -1,4 +1,5 @@
 import type { WriteStream } from 'node:tty';
+import { columnsOf, cut, USUAL_WIDTH } from './terminal.js';
 
 const MOST_CELLS = 24;
 const FEWEST_CELLS = 8;
@@ -9,6 +10,8 @@ export class ProgressLine {
   readonly #stream: Pick<WriteStream, 'isTTY' | 'columns' | 'write'>;
   readonly #subject: string;
   #drawnAt = -Infinity;
+  /** The columns of the line on the screen. */
+  #shown = 0;
 
   constructor(subject: string, stream: Pick<WriteStream, 'isTTY' | 'columns' | 'write'> = process.stdout) {
     this.#subject = subject;
@@ -20,7 +23,7 @@ export class ProgressLine {
     const now = performance.now();
     if (now - this.#drawnAt < REDRAW_MS) return;
     this.#drawnAt = now;
-    this.#draw(lineOf(this.#subject, texts, share, (this.#stream.columns || 80) - 1));
+    this.#draw(lineOf(this.#subject, texts, share, (this.#stream.columns || USUAL_WIDTH) - 1));
   }
 
   /** Takes the line away. */
@@ -29,15 +32,25 @@ export class ProgressLine {
   }
 
   #draw(line: string): void {
-    if (this.#stream.isTTY) this.#stream.write(`\r\x1b[2K${line}`);
+    if (!this.#stream.isTTY) return;
+    // A terminal that was made narrower since has broken the line, so its first rows are above the cursor.
+    const above = Math.ceil(this.#shown / (this.#stream.columns || USUAL_WIDTH)) - 1;
+    this.#stream.write(`${above > 0 ? `\x1b[${above}A` : ''}\r\x1b[${above > 0 ? 'J' : '2K'}${line}`);
+    this.#shown = columnsOf(line);
   }
 }
 
-/** A line that is longer than the terminal would wrap, and its first part would stay on the screen. The bar gives way before the texts. */
+/**
+ * A line that is longer than the terminal would wrap, and its first part would stay on the screen. The bar gives way before the texts, and the last
+ * texts before the first; none is shown in part.
+ */
 function lineOf(subject: string, texts: readonly string[], share: number | undefined, width: number): string {
   const percent = share === undefined ? [] : [`${Math.floor(share * 100)} %`];
-  const cells = Math.min(MOST_CELLS, width - [subject, ...percent, ...texts].join('  ').length - 1);
+  const kept = [...texts];
+  const rest = () => [subject, ...percent, ...kept].join('  ');
+  while (kept.length > 0 && columnsOf(rest()) > width) kept.pop();
+  const cells = Math.min(MOST_CELLS, width - columnsOf(rest()) - 1);
   const full = Math.floor((share ?? 0) * cells);
   const bar = percent.map((text) => (cells < FEWEST_CELLS ? text : `${'█'.repeat(full)}${'░'.repeat(cells - full)} ${text}`));
-  return [subject, ...bar, ...texts].join('  ').slice(0, width);
+  return cut([subject, ...bar, ...kept].join('  '), width);
 }

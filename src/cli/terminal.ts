@@ -4,7 +4,7 @@ import stringWidth from 'string-width';
 type Stream = Pick<NodeJS.WriteStream, 'isTTY'> & { readonly columns?: number };
 
 /** The columns of a terminal that does not tell its width. */
-const USUAL_WIDTH = 80;
+export const USUAL_WIDTH = 80;
 
 /** How many columns a line may take: COLUMNS where it is set, else the width of the terminal. Undefined, as into a pipe: as many as it needs. */
 export function widthOf(stream: Stream = process.stdout, env: NodeJS.ProcessEnv = process.env): number | undefined {

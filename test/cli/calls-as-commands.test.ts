@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { callsAsCommands, commandOfAction } from '../../src/cli/operate/calls-as-commands.js';
+import { callsAsCommands, commandOfAction } from '../../src/cli/calls-as-commands.js';
 import { ADVICE } from '../../src/core/advice.js';
 import { causeOf, ISSUE_ANCHORS } from '../../src/core/issue-causes.js';
 import { runMuster } from './run-muster.js';

@@ -23,6 +23,26 @@ test('a line has a bar, never wraps, and is taken away', () => {
   }
 });
 
+test('no text is shown in part', () => {
+  for (let columns = 20; columns <= 120; columns++) {
+    const [, line = ''] = draw(columns).split(CLEARED);
+    const shown = line.split('  ').filter((text) => TEXTS.some((each) => each.startsWith(text)));
+    expect(shown).toEqual(TEXTS.slice(0, shown.length));
+    expect(line.replaceAll(/[█░]/g, '')).toMatch(/(%|companies|records|\/s)$/);
+  }
+});
+
+test('a line that a narrower terminal has broken is taken away whole', () => {
+  let drawn = '';
+  const stream = { isTTY: true, columns: 80, write: (text: unknown) => Boolean((drawn += String(text))) };
+  const line = new ProgressLine('Mirroring', stream);
+  line.show(TEXTS, 0.5);
+  stream.columns = 40;
+  drawn = '';
+  line.clear();
+  expect(drawn).toBe('\x1b[1A\r\x1b[J');
+});
+
 test('where there is little room the bar gives way to the texts', () => {
   expect(draw(80)).toContain(`Mirroring  50 %  ${TEXTS.join('  ')}`);
 });

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import type { RunModel } from '../../api/runs/run-model.js';
-import { systemClock } from '../../core/clock.js';
 import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { members, print } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
@@ -13,6 +12,7 @@ import {
   operatorCommand,
 } from './operator-command.js';
 import { printRun } from './runs.js';
+import { watchRun } from './watch-run.js';
 
 interface SyncOptions extends OperatorOptions, Partial<CompanyOptions> {
   readonly resources?: string[];
@@ -20,8 +20,6 @@ interface SyncOptions extends OperatorOptions, Partial<CompanyOptions> {
   readonly failed?: boolean;
   readonly wait?: boolean;
 }
-
-const POLL_MS = 500;
 
 export function registerSync(program: Command): void {
   const mode = new Option('--mode <mode>', 'continue from the last checkpoints (the default), or read everything again');
@@ -58,20 +56,11 @@ async function syncMany(client: AdminClient, options: SyncOptions): Promise<void
 async function syncOne(client: AdminClient, options: SyncOptions & CompanyOptions): Promise<void> {
   const { resources, mode, wait } = options;
   let { run } = await client.post<{ run: RunModel }>(`${companyPath(options)}/sync`, { resources, mode });
-  if (wait) run = await waitForEnd(client, run);
+  if (wait) run = await watchRun(client, run, options);
   await printRun(client, run, options);
   if (wait) requireSuccess(run);
 }
 
 export function requireSuccess({ status }: RunModel): void {
   if (status !== 'succeeded') throw new CommandFailure(`The run ${status === 'failed' ? 'failed' : 'was cancelled'}.`);
-}
-
-export async function waitForEnd(client: AdminClient, requested: RunModel): Promise<RunModel> {
-  let run = requested;
-  while (run.status === 'queued' || run.status === 'running') {
-    await systemClock.sleep(POLL_MS);
-    run = await client.get<RunModel>(`/api/runs/${run.id}`);
-  }
-  return run;
 }

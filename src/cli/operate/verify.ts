@@ -13,7 +13,8 @@ import {
 } from './operator-command.js';
 import { findCompany } from './resolve-names.js';
 import { printRun } from './runs.js';
-import { requireSuccess, waitForEnd } from './sync.js';
+import { requireSuccess } from './sync.js';
+import { watchRun } from './watch-run.js';
 
 interface VerifyOptions extends Partial<CompanyOptions> {
   readonly resource?: readonly string[];
@@ -37,7 +38,7 @@ export function registerVerify(program: Command): void {
       const client = openAdminClient(options);
       const path = companyPath(await namedCompany(client, environment, company, options));
       let { run } = await client.post<{ run: RunModel }>(`${path}/verify`, { resources: options.resource });
-      if (options.wait) run = await waitForEnd(client, run);
+      if (options.wait) run = await watchRun(client, run, options);
       await printRun(client, run, options);
       if (!options.wait) return;
       requireSuccess(run);

@@ -3,6 +3,7 @@ import { presentRun, type RunModel, type WalkModel } from '../../api/runs/run-mo
 import type { Runs } from '../../runs/runs.js';
 import { ProgressLine } from '../progress-line.js';
 import { type Columns, members, tableLines } from '../table.js';
+import { widthOf } from '../terminal.js';
 
 interface MirroredCompany {
   readonly companyId: string;
@@ -10,6 +11,7 @@ interface MirroredCompany {
 }
 
 const POLL_MS = 200;
+const INDENT = '  ';
 
 /** Shows the progress of the first mirror, then a table of its lists. With `json` it prints one JSON object a list instead. */
 export async function showFirstMirror(
@@ -42,7 +44,8 @@ export async function showFirstMirror(
   console.log(`Mirrored in ${secondsPassed().toFixed(1)} s${failures}:\n`);
   // The first list of a company names it.
   const namedOnce = rows.map((row, n) => (rows[n - 1]?.company_id === row.company_id ? { ...row, name: '' } : row));
-  for (const line of tableLines(namedOnce, COLUMNS)) console.log(`  ${line}`);
+  const width = widthOf();
+  for (const line of tableLines(namedOnce, COLUMNS, width && width - INDENT.length)) console.log(`${INDENT}${line}`);
   const failed = views.find(({ walks }) => walks.some(isUnmirrored));
   if (failed) console.log(`\n  To see why: ./bin/muster runs show ${failed.id}`);
 }
@@ -64,12 +67,13 @@ function describe(views: readonly RunModel[], seconds: number): [texts: string[]
   const total = walks.reduce((sum, walk) => sum + (walk.total_records ?? walk.received), 0);
   const isLeast = walks.some((walk) => walk.total_records === null && walk.status !== 'succeeded' && walk.status !== 'failed');
   const rate = received / Math.max(seconds, 0.1);
+  // A narrow terminal has no room for the last ones.
   const texts = [
-    `${views.filter((view) => !isUnderWay(view)).length} of ${views.length} companies`,
     `${count(received)} of ${isLeast ? 'at least ' : ''}${count(total)} records`,
+    ...(received > 0 && received < total ? [`about ${Math.ceil((total - received) / rate)} s left`] : []),
+    `${views.filter((view) => !isUnderWay(view)).length} of ${views.length} companies`,
+    ...(received > 0 ? [`${count(Math.round(rate))}/s`] : []),
   ];
-  if (received > 0) texts.push(`${count(Math.round(rate))}/s`);
-  if (received > 0 && received < total) texts.push(`about ${Math.ceil((total - received) / rate)} s left`);
   return [texts, total > 0 ? Math.min(1, received / total) : undefined];
 }
 
