@@ -75,6 +75,32 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     hostile!.name,
     hostile!.companyId,
   ]);
+  const refused = { code: 'service_refused', message: 'GET /employees answered 403: this endpoint is not allowed' };
+  const waitsFor = { environment: 'test', companyId: hostile!.companyId };
+  const { id: waiting } = await database.db.prisma.run.create({
+    data: {
+      ...waitsFor,
+      trigger: 'nightly',
+      mode: 'resume',
+      status: 'queued',
+      attempts: 3,
+      startAfter: new Date(Date.now() + 3_600_000),
+      error: { code: 'walks_failed', message: '1 of the lists could not be walked.' },
+      walks: {
+        create: [
+          { ...waitsFor, resource: 'departments', position: 0, status: 'succeeded', rejected: 2 },
+          {
+            ...waitsFor,
+            resource: 'employees',
+            position: 1,
+            status: 'failed',
+            error: refused,
+            serviceSays: 'Your role lacks this list.',
+          },
+        ],
+      },
+    },
+  });
   await call('POST', '/api/notifications/test');
   // A worker looks for issues every few seconds.
   const causes = ['reauthorization_required', 'deletions_held'];
@@ -105,6 +131,7 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     { name: 'runs-of-a-night', path: `/runs?since=${new Date(Date.now() - 2 * 86_400_000).toISOString()}` },
     { name: 'run', path: `/runs/${done}` },
     { name: 'run-failed', path: `/runs/${failed}` },
+    { name: 'run-waiting', path: `/runs/${waiting}` },
     { name: 'run-verify', path: `/runs/${verification}` },
     { name: 'diff', path: `/runs/${done}/diff?resource=employees` },
     {

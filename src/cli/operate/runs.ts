@@ -1,5 +1,7 @@
 import { type Command, Option } from 'commander';
+import { failureLine, failureOf } from '../../api/runs/run-failure.js';
 import { type RunModel, RunStatusName } from '../../api/runs/run-model.js';
+import { RUN_TRIGGERS } from '../../db/tables/runs.js';
 import { callsAsCommands } from '../calls-as-commands.js';
 import { COMPANY, type Columns, members, print, spare, time } from '../table.js';
 import { plain } from '../terminal.js';
@@ -17,7 +19,15 @@ import {
 export function registerRuns(program: Command): void {
   const runs = program.command('runs').description('list, show and cancel runs');
   const status = new Option('--status <status>', 'only runs with this status').choices(RunStatusName.options);
-  const filters = [environmentOption(), companyOption(), status, limitOption(500, 20)];
+  const filters = [
+    environmentOption(),
+    companyOption(),
+    status,
+    new Option('--trigger <trigger>', 'only runs with this reason').choices(RUN_TRIGGERS),
+    new Option('--resource <list>', 'only runs of this list'),
+    new Option('--day <day>', 'only runs that were asked for on this day (SYNC_TIMEZONE), such as 2026-11-24'),
+    limitOption(500, 20),
+  ];
   listCommand(runs, 'list runs, newest first', filters, { path: '/api/runs', columns: RUN_COLUMNS });
   idCommand(runs, 'show', 'show a run and its walks', async (client, id, options) =>
     printRun(client, await client.get<RunModel>(`/api/runs/${id}`), options),
@@ -48,6 +58,7 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
         ({ id, kind, members: names = [] }) => `${resource} ${id}: ${[kind, names.join(', ')].filter(Boolean).join(' in ')}`,
       ),
     ),
+    ...(run.retry_at ? [`It tries again at ${time(run.retry_at)}.`] : []),
     ...(run.error ? [`${run.error.message} [${run.error.code}]`] : []),
     ...run.walks.flatMap(({ resource, error }) =>
       // A walk that ended with its run has the run's error.
@@ -70,6 +81,7 @@ const RUN_COLUMNS: Columns<RunModel> = {
   ...COMPANY,
   ...spare(members('trigger')),
   ...members('status'),
+  REASON: reasonOf,
   STARTED: ({ started_at }) => time(started_at),
   ...spare({
     FINISHED: ({ finished_at }: RunModel) => time(finished_at),
@@ -77,6 +89,14 @@ const RUN_COLUMNS: Columns<RunModel> = {
       kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
   }),
 };
+
+/** Why a run failed or waits, with the first list that failed; of one that goes on, how far it is. */
+function reasonOf(run: RunModel): string | undefined {
+  const failure = failureOf(run);
+  if (failure) return failureLine(failure);
+  const percent = run.progress?.percent;
+  return typeof percent === 'number' ? `${percent} % read` : undefined;
+}
 
 /** The counts of a verification read, unless its list was never proved: then they mean nothing. */
 function judged(found: Reading): Reading {

@@ -95,3 +95,32 @@ test('the state of each list of a company is printed with what the service says,
   expect((await operate('status')).stdout).toMatch(/^lists +.*, 1 unavailable \(/m);
   expect((await operate('companies', '--state', 'gone')).code).toBe(2);
 });
+
+test('runs say which list failed and why, or how far they are, and are filtered by reason and day', async () => {
+  const company = await admin.addCompany();
+  const walk = { ...company, position: 0, status: 'failed' };
+  const error = { code: 'service_refused', message: 'It answered 403.' };
+  const failed = { ...walk, resource: 'departments', error };
+  const run = { ...company, trigger: 'resync', mode: 'full' };
+  await admin.db.prisma.run.create({ data: { ...run, status: 'failed', error, walks: { create: [failed] } } });
+  const read = { ...walk, resource: 'employees', status: 'running', received: 40, totalRecords: 100 };
+  await admin.db.prisma.run.create({ data: { ...run, status: 'running', startedAt: new Date(), walks: { create: [read] } } });
+
+  const today = new Date().toISOString().slice(0, 10);
+  const { stdout } = await operate(
+    'runs',
+    '--company',
+    company.companyId,
+    '--environment',
+    'test',
+    '--trigger',
+    'resync',
+    '--day',
+    today,
+  );
+  expect(stdout).toMatch(/ failed +departments: the service refused it /);
+  expect(stdout).toMatch(/ running +40 % read /);
+  expect((await operate('runs', '--resource', 'employees', '--trigger', 'resync', '--json')).json()).toHaveLength(1);
+  expect((await operate('runs', '--day', '2024-01-01', '--json')).json()).toEqual([]);
+  expect((await operate('runs', '--trigger', 'weekly')).code).toBe(2);
+});
