@@ -105,7 +105,7 @@ function RunView({ run, company }: RunProps) {
   );
 }
 
-/** What failed comes first, then what is read now, then what is not proved. Otherwise lists stay in their order. */
+/** Failed lists come first, then the one that is read now, then those without a proof. Otherwise lists stay in their order. */
 function rankOf({ status, verified, rejected, unverified_reason }: WalkModel): number {
   if (status === 'failed') return 0;
   if (status === 'running') return 1;

@@ -63,7 +63,7 @@ export type ShownWalk = Pick<
   | 'finishedAt'
   | 'error'
 > & {
-  /** Records that the list held at its last proof. Null if there is none, or the run has ended; unset where it was not read. */
+  /** Records of the list at its last proof, in a run that goes on. */
   readonly recordsAtProof?: number | null | undefined;
   readonly hold?: HoldOfWalk | null;
 };
@@ -76,9 +76,7 @@ export const WALKS_OF_RUN = Prisma.sql`COALESCE((
   SELECT jsonb_agg(jsonb_build_object('resource', resource, 'status', w.status, 'verified', verified, 'proof', proof,
     'unverifiedReason', unverified_reason, 'unverifiedDetail', unverified_detail, 'serviceSays', service_says, 'pages', pages, 'pass', pass, 'received', received, 'inserted', inserted, 'updated', updated,
     'unchanged', unchanged, 'deleted', deleted, 'rejected', rejected, 'duplicates', duplicates, 'totalRecords', total_records,
-    'recordsAtProof', CASE WHEN runs.status IN ('queued', 'running') THEN (SELECT l.records FROM muster.lists l
-      WHERE l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND l.last_verified_at IS NOT NULL) END,
-    'resumed', resumed, 'verify', verify, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error,
+    'resumed', resumed, 'verify', verify, 'recordsAtProof', CASE WHEN runs.status IN ('queued', 'running') THEN (SELECT l.records FROM muster.lists l WHERE l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND l.last_verified_at IS NOT NULL) END, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error,
     'hold', ${HOLD_OF_WALK}) ORDER BY position)
   FROM muster.walks w WHERE w.run_id = runs.id), '[]')`;
 
