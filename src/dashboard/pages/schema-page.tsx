@@ -60,9 +60,9 @@ const COLUMNS: readonly Column<SchemaColumnModel>[] = [
   column('Key', ({ path }) => <code>{path.map((key) => JSON.stringify(key)).join(' › ')}</code>),
   column('First seen', ({ first_seen_at, last_seen_at }) => (
     <>
-      <When at={first_seen_at} />
+      <When at={first_seen_at} isBrief />
       <small class="why">
-        last <When at={last_seen_at} />
+        last <When at={last_seen_at} isBrief />
       </small>
     </>
   )),
