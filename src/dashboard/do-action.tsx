@@ -140,7 +140,7 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     const response = await api.calls.call(session.caller, call);
     if (response.status >= 400) return show(reply, problemPage(problemIn(response), back), session);
     const queued = response.body as QueuedModel;
-    if (queued.queued === 0 || queued.skipped_count > 0) return show(reply, syncedPage(queued, back), session);
+    if (queued.queued === 0 || queued.skipped) return show(reply, syncedPage(queued, back), session);
     return reply.redirect(addressAfter(back, done), 303);
   }
 

@@ -61,8 +61,10 @@ const Skipped = z.object({
 });
 
 const OfSkipped = {
-  skipped_count: Count.describe('Companies among them that are paused or must authorize again: nothing is requested for them.'),
-  skipped: z.array(Skipped).describe(`These companies, the first ${MOST_SKIPPED} of them.`),
+  skipped_count: Count.optional().describe(
+    'Companies among them that are paused or must authorize again: nothing is requested for them. Absent if there is none.',
+  ),
+  skipped: z.array(Skipped).optional().describe(`These companies, the first ${MOST_SKIPPED} of them.`),
 };
 
 const Queued = z
@@ -175,6 +177,7 @@ export function syncRoutes(deps: SyncRoutesDependencies): FastifyPluginAsyncZod 
   }
 
   async function presentSkipped({ skipped, skippedCount }: ChosenCompanies) {
+    if (skippedCount === 0) return {};
     const rows = skipped.map(({ environment, companyId, status }) => ({
       environment,
       company_id: companyId,

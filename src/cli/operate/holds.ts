@@ -1,9 +1,10 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
 import { Hold } from '../../api/runs/hold-model.js';
+import type { RowOfHoldModel } from '../../api/runs/hold-rows.js';
 import type { ApprovedHoldsModel } from '../../api/runs/holds.js';
 import type { Environment } from '../../core/company.js';
-import { COMPANY, type Columns, members, print, time } from '../table.js';
+import { COMPANY, type Columns, members, print, time, withFilled } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
 import {
   askingFirst,
@@ -19,7 +20,15 @@ export type HoldModel = z.output<typeof Hold>;
 
 interface DecisionOptions extends OperatorOptions {
   readonly reason?: string;
+  readonly yes?: boolean;
 }
+
+interface ShowOptions extends OperatorOptions {
+  readonly rows?: boolean;
+}
+
+const questionOf = ({ count, living, resource, company_id, company_name }: HoldModel) =>
+  `Mark ${count.toLocaleString('en')} of ${living.toLocaleString('en')} rows of ${resource} of ${company_name ?? company_id} deleted? \`muster holds show ID --rows\` prints them.`;
 
 export function registerHolds(program: Command): void {
   const holds = program.command('holds').description('list held deletions, and decide on them');
@@ -29,17 +38,32 @@ export function registerHolds(program: Command): void {
     path: '/api/holds',
     columns: COLUMNS,
   });
+  operatorCommand(holds, 'show', 'show a hold, and who decided on it')
+    .argument('<id>', 'id of the hold')
+    .option('--rows', 'print every row that approving would delete')
+    .action(async (id: string, { rows, ...options }: ShowOptions) => {
+      const client = openAdminClient(options);
+      const path = `/api/holds/${encodeURIComponent(id)}`;
+      if (rows) return print(await client.list<RowOfHoldModel>(`${path}/rows`), COLUMNS_OF_ROWS, options);
+      const hold = await client.get<HoldModel>(path);
+      return print([hold], withFilled([hold], COLUMNS, COLUMNS_OF_DECISION), options);
+    });
   for (const [verb, what] of [
     ['approve', 'mark the rows deleted that the newest verified walk did not receive'],
     ['reject', 'keep the rows'],
   ] as const) {
-    operatorCommand(holds, verb, what)
+    const command = operatorCommand(holds, verb, what);
+    if (verb === 'approve') askingFirst(command);
+    command
       .argument('<id>', 'id of the hold')
       .option('--reason <text>', 'the reason, for the audit')
-      .action(async (id: string, { reason, ...options }: DecisionOptions) => {
-        const path = `/api/holds/${encodeURIComponent(id)}/${verb}`;
+      .action(async (id: string, { reason, yes, ...options }: DecisionOptions) => {
+        const client = openAdminClient(options);
+        const path = `/api/holds/${encodeURIComponent(id)}`;
+        if (verb === 'approve' && !yes && process.stdin.isTTY)
+          await confirm(questionOf(await client.get<HoldModel>(path)), yes, 'Nothing was approved.');
         const body = reason === undefined ? undefined : { reason };
-        print([await openAdminClient(options).post<HoldModel>(path, body)], COLUMNS, options);
+        print([await client.post<HoldModel>(`${path}/${verb}`, body)], COLUMNS, options);
       });
   }
   askingFirst(operatorCommand(holds, 'approve-grants', 'approve all open holds of cause grant of an environment'))
@@ -53,7 +77,6 @@ export function registerHolds(program: Command): void {
 
 interface ApproveGrantsOptions extends DecisionOptions {
   readonly environment: Environment;
-  readonly yes?: boolean;
 }
 
 type Approval = Pick<ApprovedHoldsModel, 'approved' | 'not_approved'>;
@@ -87,3 +110,11 @@ const COLUMNS: Columns<HoldModel> = {
   ...members('living', 'status'),
   WHY: ({ explanation }) => explanation,
 };
+
+const COLUMNS_OF_DECISION: Columns<HoldModel> = {
+  'DECIDED BY': ({ decided_by }) => decided_by,
+  DECIDED: ({ decided_at }) => time(decided_at),
+  REASON: ({ reason }) => reason,
+};
+
+const COLUMNS_OF_ROWS: Columns<RowOfHoldModel> = { ID: ({ id }) => id, NAME: ({ label }) => label };

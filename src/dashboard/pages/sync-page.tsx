@@ -34,7 +34,7 @@ interface AskToSyncProps {
 }
 
 function AskToSync({ preview, issue, filters, back }: AskToSyncProps) {
-  const { companies, resources, sample, skipped_count } = preview;
+  const { companies, resources, sample, skipped_count = 0 } = preview;
   const name: ActionName = issue ? 'issue.sync' : 'companies.sync';
   const fields = { ...filters, count: String(companies) };
   const commands = useCommands([name], fields);
@@ -87,7 +87,13 @@ const REASONS = {
   reauthorization_required: 'It must authorize again.',
 } as const;
 
-function Synced({ queued: { queued, skipped, skipped_count }, back }: { readonly queued: QueuedModel; readonly back: string }) {
+function Synced({
+  queued: { queued, skipped = [], skipped_count = 0 },
+  back,
+}: {
+  readonly queued: QueuedModel;
+  readonly back: string;
+}) {
   return (
     <div class="card narrow">
       <h1>{queued === 0 ? 'No company is synced' : `A sync of ${companyCount(queued)} was requested`}</h1>

@@ -184,6 +184,21 @@ describe('sync', () => {
     expect((await operate(['sync', '--failed', '--json'])).json()).toEqual([{ queued: 1 }]);
     await endRun('succeeded');
   });
+
+  test('asks for the companies of an issue and its list, or for some lists of many, and names what is skipped', async () => {
+    const lost = await admin.addCompany({}, { reauthorizationReason: 'token_refused' });
+    const issue = await admin.db.prisma.issue.create({
+      data: { cause: 'reauthorization_required', environment: 'test', severity: 'action', companies: 1, told: 1, sample: [] },
+    });
+    const { code, stdout, stderr } = await operate(['sync', '--issue', issue.id]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^QUEUED +SKIPPED\n0 +1\n/)]);
+    expect(stderr).toMatch(/^skipped: Company \w+ \(test\): reauthorization_required\n/);
+    await admin.db.prisma.connection.delete({ where: { environment_companyId: lost } });
+    expect((await operate(['sync', '--resources', 'departments', '--json'])).json()).toEqual([{ queued: 1 }]);
+    const run = await admin.db.prisma.run.findFirstOrThrow({ where: { ...company, status: 'queued' }, include: { walks: true } });
+    expect(run.walks).toMatchObject([{ resource: 'departments' }]);
+    await endRun('succeeded');
+  });
 });
 
 describe('runs', () => {
@@ -216,7 +231,11 @@ describe('holds', () => {
     expect((await operate(['holds', '--status', 'open', '--json'])).json()).toEqual([
       expect.objectContaining({ id, count: 30, living: 37 }),
     ]);
-    expect((await operate(['holds', 'reject', id])).stdout).toContain('rejected');
+    expect((await operate(['holds', 'reject', id, '--reason', 'Still here.'])).stdout).toContain('rejected');
+    const { stdout } = await operate(['holds', 'show', id]);
+    expect(stdout).toMatch(/DECIDED BY +DECIDED +REASON/);
+    expect(stdout).toMatch(/rejected .* admin +20\d\d-.*Still here\.$/m);
+    expect((await operate(['holds', 'show', id, '--rows'])).stderr).toContain('hold_not_open');
     const again = await operate(['holds', 'approve', id]);
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('hold_not_open')]);
   });
