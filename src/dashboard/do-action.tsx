@@ -15,7 +15,7 @@ import { forgottenPage } from './pages/forgotten-page.js';
 import { holdPage } from './pages/hold-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
 import { askSelectionPage, type Refused, selectionPage } from './pages/selection-page.js';
-import { syncedPage } from './pages/sync-page.js';
+import { syncedPage, WHY_SKIPPED } from './pages/sync-page.js';
 import { tokenPage } from './pages/tokens-page.js';
 import { type Action, findAction, labelOf, MOST_UNASKED, ofCompany } from './parts/actions.js';
 import type { PageContent } from './parts/layout.js';
@@ -35,7 +35,7 @@ interface ActionDependencies {
 
 const HIDDEN = { schema: { hide: true } };
 
-/** As many as one call of the API syncs. */
+/** One call of the API syncs at most this many. */
 const MOST_SELECTED = 2_000;
 
 /** The routes of the buttons: they call the API for the person, and show the page again. */
@@ -66,8 +66,13 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
       const command = { label: title, call: callOfSelected(name, action, targets) };
       return show(reply, askSelectionPage({ title, name, chosen, first, back, command }), session);
     }
-    if (name === 'company.sync' && chosen.length > 0)
-      return syncAll(callOfSelected(name, action, targets), { request, reply, back });
+    if (name === 'company.sync' && chosen.length > 0) {
+      const response = await api.calls.call(session.caller, callOfSelected(name, action, targets));
+      if (response.status >= 400) return show(reply, problemPage(problemIn(response), back), session);
+      const { queued, skipped } = response.body as QueuedModel;
+      const left = skipped?.map(refusedBySync) ?? [];
+      return show(reply, selectionPage({ title, count: chosen.length, done: queued, problems: left, back }), session);
+    }
     const problems: Refused[] = [];
     for (const target of targets) {
       const response = await api.calls.call(session.caller, action.call(target));
@@ -122,21 +127,18 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
       return response.body as T;
     };
     if (name === 'hold.approve') {
-      const { id = '', reason = '' } = given;
-      return show(reply, await holdPage({ ask, params: { id }, query: new URLSearchParams({ reason, back }) }), session);
+      const { id = '', reason } = given;
+      return show(reply, await holdPage({ ask, params: { id }, query: new URLSearchParams() }, { reason, back }), session);
     }
     const asked = action.askedAt?.(given);
     if (!asked) return undefined;
     const { companies } = await ask<SyncPreviewModel>(asked.preview);
     if (companies <= MOST_UNASKED) return undefined;
-    return reply.redirect(`${base}${asked.page}&back=${encodeURIComponent(back)}`, 303);
+    return reply.redirect(`${base}${asked.page}`, 303);
   }
 
   /** Requests the syncs, and names the companies that were left out. */
-  async function syncAll(
-    call: ApiCall,
-    { request: { session }, reply, back, done = 'companies.sync' }: Pressed & { done?: string },
-  ) {
+  async function syncAll(call: ApiCall, { request: { session }, reply, back, done }: Pressed & { done: string }) {
     const response = await api.calls.call(session.caller, call);
     if (response.status >= 400) return show(reply, problemPage(problemIn(response), back), session);
     const queued = response.body as QueuedModel;
@@ -162,6 +164,10 @@ type Target = Readonly<Record<'environment' | 'company_id', string>>;
 function targetOf(company: string): Target {
   const [environment = '', company_id = ''] = company.split('/');
   return { environment, company_id };
+}
+
+function refusedBySync({ environment, company_id, company_name, code }: NonNullable<QueuedModel['skipped']>[number]): Refused {
+  return { environment, companyId: company_id, name: company_name, problem: { status: 409, code, detail: WHY_SKIPPED[code] } };
 }
 
 /** Syncs are one call. Every other action is a call for each company; this is the first. */

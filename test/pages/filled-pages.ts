@@ -146,6 +146,8 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
       },
     },
     { name: 'holds', path: '/holds' },
+    { name: 'hold', path: '/holds', press: press('Approve') },
+    { name: 'syncs', path: '/syncs?environment=test' },
     { name: 'holds-approve-grants', path: '/holds/approve-grants/test' },
     { name: 'certificates', path: '/certificates' },
     { name: 'certificate', path: `/certificates/${await certificate()}` },

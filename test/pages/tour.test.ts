@@ -178,6 +178,10 @@ describe.skipIf(!hasBrowser())('the control room', () => {
       await goTo('Holds');
       await page.getByLabel('Why').fill('The company has left them.');
       await press('Approve');
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Delete 55 of 60 rows of employees?');
+      expect(await page.getByLabel('Why').inputValue()).toBe('The company has left them.');
+      expect(await page.getByRole('table').getByRole('row').count()).toBe(51);
+      await press('Approve');
       expect(await page.locator('main').innerText()).toContain('Nothing waits for a decision.');
       expect(await deployment.database.db.prisma.employee.count({ where: { companyId, deletedAt: null } })).toBe(5);
     });

@@ -110,6 +110,8 @@ test('every operation can be called as its example says', async () => {
   await call('tryList', 'POST', `${pathOf('synced')}/try`, { resource: 'departments' });
 
   const { data: holds } = await call<{ data: { id: string }[] }>('listHolds', 'GET', '/api/holds?status=open');
+  await call('showHold', 'GET', `/api/holds/${holds[0]!.id}`);
+  await call('listHoldRows', 'GET', `/api/holds/${holds[0]!.id}/rows?limit=1`);
   await call('approveHold', 'POST', `/api/holds/${holds[0]!.id}/approve`, {
     reason: 'The service confirmed that these people left.',
   });
@@ -164,7 +166,11 @@ test('every operation can be called as its example says', async () => {
   await worker.exit;
   const { run } = (await deployment.call('POST', `${pathOf('synced')}/sync`)).body as { run: { id: string } };
   await call('cancelRun', 'POST', `/api/runs/${run.id}/cancel`);
-  await call('syncCompanies', 'POST', '/api/syncs', { status: 'failed', environment: 'test' });
+  await call('previewSyncs', 'GET', '/api/syncs?environment=test');
+  await call('syncCompanies', 'POST', '/api/syncs', {
+    companies: [{ environment: 'test', company_id: idOf('synced') }],
+    resources: ['employees'],
+  });
   await call('removeCompany', 'DELETE', pathOf('new'));
   await call('listAudit', 'GET', '/api/audit?limit=1');
   await call('adoptInstallation', 'POST', '/api/installation/adopt', { feed: 'same' });

@@ -191,8 +191,9 @@ function contradiction(why: string): MusterError {
   return new MusterError('invalid_request', `The request contradicts itself: ${why} Nothing was requested.`);
 }
 
-/** What was asked for, for the audit. */
-function detailsOf({ companies, environment: _, ...rest }: SyncManyBody) {
+/** The request as the audit keeps it. */
+function detailsOf(asked: SyncManyBody) {
+  const { companies, environment: _, ...rest } = asked;
   if (!companies) return rest;
   const named = companies.slice(0, MOST_AUDITED).map(({ environment, company_id }) => `${environment}/${company_id}`);
   return { ...rest, companies: named, count: companies.length };

@@ -26,7 +26,7 @@ interface SyncOptions extends OperatorOptions, Partial<CompanyOptions> {
   readonly yes?: boolean;
 }
 
-/** As on the pages: more companies than this are asked for first. */
+/** More companies than this are asked for first, on the pages, too. */
 const MOST_UNASKED = 20;
 
 export function registerSync(program: Command): void {

@@ -10,20 +10,21 @@ import { filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, Link, numberText, State, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
-import { safeRedirectPath } from '../sign-in/safe-redirect-path.js';
 import { type ShownProblem } from './problem-page.js';
 
 const LIMIT = 50;
 
-/** The page of one hold: every row that would go, and the decision. The button Approve of the list leads here, with the reason that was typed. */
-export async function holdPage({ ask, params: { id = '' }, query }: PageRequest): Promise<PageContent> {
+/** The page of one hold: every row that would go, and the decision. The button Approve of the list leads here, with the reason that was typed there. */
+export async function holdPage(
+  { ask, params: { id = '' }, query }: PageRequest,
+  { reason = '', back = '/holds' }: { readonly reason?: string | undefined; readonly back?: string } = {},
+): Promise<PageContent> {
   const path = `/api/holds/${encodeURIComponent(id)}` as const;
   const hold = await ask<HoldModel>(path);
   const rows = hold.status === 'open' ? await rowsOf() : undefined;
-  const back = query.has('back') ? safeRedirectPath(query.get('back')) : '/holds';
   return {
     title: hold.status === 'open' ? `Delete rows of ${hold.resource}?` : `Hold of ${hold.resource}`,
-    body: <HoldView hold={hold} rows={rows} reason={query.get('reason') ?? ''} back={back} />,
+    body: <HoldView hold={hold} rows={rows} reason={reason} back={back} />,
   };
 
   /** The rows; or why they cannot be told now, which is also why the hold cannot be approved now. */
@@ -106,7 +107,7 @@ function Rows({ hold: { id, resource }, rows }: { readonly hold: HoldModel; read
 const ID: Column<RowOfHoldModel> = column('Id', ({ id }) => <code>{id}</code>);
 const LABEL: Column<RowOfHoldModel> = column('Name', ({ label }) => label ?? <span class="none">none</span>);
 
-/** Whose rows they are, since when, and who decided. */
+/** The company of the rows, since when they wait, and who decided. */
 export function AboutHold({ hold }: { readonly hold: HoldModel }) {
   const { environment, company_id, company_name, cause, status, run_id, opened_at, explanation } = hold;
   const { decided_at, decided_by, reason } = hold;

@@ -18,6 +18,8 @@ export interface Refused extends ShownCompany {
 interface Selection {
   readonly title: string;
   readonly count: number;
+  /** Companies for which it was done, if not all problems are named. */
+  readonly done?: number;
   readonly problems: readonly Refused[];
   readonly back: string;
 }
@@ -26,8 +28,7 @@ export function selectionPage(selection: Selection): PageContent {
   return { title: selection.title, body: <SelectionResult {...selection} /> };
 }
 
-function SelectionResult({ title, count, problems, back }: Selection) {
-  const done = count - problems.length;
+function SelectionResult({ title, count, problems, back, done = count - problems.length }: Selection) {
   return (
     <div class="card narrow">
       <h1>{title}</h1>

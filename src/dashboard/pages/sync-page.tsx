@@ -7,7 +7,6 @@ import type { PageContent } from '../parts/layout.js';
 import { filtersOf, listAddress } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, companyCount, Environment, Link, numberText } from '../parts/shown-values.js';
-import { safeRedirectPath } from '../sign-in/safe-redirect-path.js';
 
 const FILTERS = ['issue_id', 'status', 'environment'];
 
@@ -16,10 +15,10 @@ export async function syncPage({ ask, query }: PageRequest): Promise<PageContent
   const filters = filtersOf(query, FILTERS);
   const { issue_id } = filters;
   const [preview, issue] = await Promise.all([
-    ask<SyncPreviewModel>(listAddress('/api/syncs', filters) as '/api/syncs'),
+    ask<SyncPreviewModel>(listAddress('/api/syncs', filters)),
     issue_id === undefined ? undefined : ask<IssueModel>(`/api/issues/${encodeURIComponent(issue_id)}`),
   ]);
-  const back = query.has('back') ? safeRedirectPath(query.get('back')) : '/runs';
+  const back = issue ? '/' : '/runs';
   return {
     title: `Sync ${companyCount(preview.companies)}`,
     body: <AskToSync preview={preview} issue={issue} filters={filters} back={back} />,
@@ -66,7 +65,7 @@ function AskToSync({ preview, issue, filters, back }: AskToSyncProps) {
       <div class="actions">
         {companies > 0 && <ActionForm name={name} fields={{ ...fields, confirmed: 'yes' }} back={back} />}
         <Link to={back}>Do nothing</Link>
-        <AsCommands commands={[...commands, get('Which companies', listAddress('/api/syncs', filters) as '/api/syncs')]} />
+        <AsCommands commands={[...commands, get('Which companies', listAddress('/api/syncs', filters))]} />
       </div>
     </div>
   );
@@ -82,7 +81,7 @@ export function syncedPage(queued: QueuedModel, back: string): PageContent {
   return { title: 'Sync', body: <Synced queued={queued} back={back} /> };
 }
 
-const REASONS = {
+export const WHY_SKIPPED = {
   company_paused: 'It is paused: resume it first.',
   reauthorization_required: 'It must authorize again.',
 } as const;
@@ -107,7 +106,7 @@ function Synced({
           {skipped.map(({ environment, company_id, company_name, code }) => (
             <li key={`${environment}/${company_id}`}>
               <CompanyLink environment={environment} companyId={company_id} name={company_name} />
-              <p>{REASONS[code]}</p>
+              <p>{WHY_SKIPPED[code]}</p>
             </li>
           ))}
           {skipped_count > skipped.length && <li>and {numberText(skipped_count - skipped.length)} more</li>}

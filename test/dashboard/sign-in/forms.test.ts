@@ -117,7 +117,7 @@ test('an action on a selection does what it can, and says what it could not', as
     ...ticked,
   ]);
   expect(status).toBe(200);
-  expect(html).toContain('A sync of 1 company was requested');
+  expect(html).toContain('Done for 1 of 2 selected companies.');
   expect(html).toContain('It is paused');
   expect(html).toContain(`/companies/${other.environment}/${other.companyId}`);
   expect((await admin.runs.list({ ...company, limit: 5 })).data).toMatchObject([{ status: 'queued', trigger: 'resync' }]);
