@@ -16,7 +16,7 @@ export const ListProofName = z.enum(LIST_PROOFS);
 /** The problems of calls that have lists of a company read. */
 export const READING_PROBLEMS = ['company_not_found', 'company_paused', 'reauthorization_required', 'unknown_resource'] as const;
 
-export const OpenHold = z
+const OpenHold = z
   .object({ id: z.string(), cause: z.enum(HOLD_CAUSES), count: Count.describe('Rows that wait for a decision.') })
   .describe('Deletions that wait for a person: GET /api/holds has it.');
 

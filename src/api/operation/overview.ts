@@ -8,7 +8,7 @@ import { readByIndex } from '../../db/statements/by-index.js';
 import { countCompanies } from '../../db/tables/connections.js';
 import { countOpenHolds } from '../../db/tables/holds.js';
 import { countOngoingIssues } from '../../db/tables/issues.js';
-import { countProofs, countProvedSince } from '../../db/tables/list-counts.js';
+import { countProofs, countProvedSince, type ProofCounts } from '../../db/tables/list-counts.js';
 import { findLastExport, type LastExport } from '../../db/tables/night-exports.js';
 import { countActiveRuns, countLastRuns, countNight, measureWait } from '../../db/tables/run-counts.js';
 import { estimateNight } from '../../db/tables/walks.js';
@@ -121,14 +121,14 @@ async function readOverview(
   const counting = readByIndex(db, async (tx) => {
     const companies = await countCompanies(tx, { environment });
     const counted = { resources, environment, staleAfterHours };
-    const { oldestVerifiedAt, oldestSeconds, firstProofOverdue, ...lists } = await countProofs(tx, counted);
+    const proofs = await countProofs(tx, counted);
     const runs = await countActiveRuns(tx, { environment });
     const issues = await countOngoingIssues(tx, { environment });
     const night = await countNight(tx, { since: nightBeganAt, environment });
     return {
       companies: { active: 0, paused: 0, reauthorization_required: 0, ...byStatus(companies) },
       companies_last_run_failed: byStatus(await countLastRuns(tx, { environment })).failed ?? 0,
-      lists: { ...lists, first_proof_overdue: firstProofOverdue },
+      lists: presentProofs(proofs),
       stale_after_hours: staleAfterHours,
       estimated_seconds_left: longest(await estimateNight(tx), environment),
       oldest_waiting_seconds: await measureWait(tx, { environment }),
@@ -138,7 +138,7 @@ async function readOverview(
       holds_open: await countOpenHolds(tx, { environment }),
       issues_open: issues.open,
       issues_snoozed: issues.snoozed,
-      oldest_verified_at: presentTime(oldestVerifiedAt),
+      oldest_verified_at: presentTime(proofs.oldestVerifiedAt),
       webhook_failing_since: presentTime(await readFailingSince(tx)),
       workers: await countWorkers(tx),
     };
@@ -146,6 +146,18 @@ async function readOverview(
   const [counts, { ready, parts }] = await Promise.all([counting, readinessOf(readiness)]);
   const budget = (await readBudgets(db, providers)).filter((one) => environment === undefined || one.environment === environment);
   return { ready, parts, ...counts, budget };
+}
+
+function presentProofs({
+  total,
+  verified,
+  late,
+  never,
+  firstProofOverdue,
+  unverified,
+  unavailable,
+}: ProofCounts): OverviewModel['lists'] {
+  return { total, verified, late, never, first_proof_overdue: firstProofOverdue, unverified, unavailable };
 }
 
 function presentExport(last: LastExport | undefined): OverviewModel['last_export'] {

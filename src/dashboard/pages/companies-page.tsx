@@ -61,8 +61,8 @@ const PARTS = {
 
 /** The counts by state are of all lists, so that a person sees which filter finds what. */
 export async function companiesPage(request: PageRequest): Promise<PageContent> {
-  const { data: counts } = await request.ask<{ data: readonly ListCountsModel[] }>('/api/list-counts');
-  const resources = [...new Set(counts.map(({ resource }) => resource))];
+  const { data: byList } = await request.ask<{ data: readonly ListCountsModel[] }>('/api/list-counts');
+  const resources = [...new Set(byList.map(({ resource }) => resource))];
   const page = listPage<CompanyModel>({
     ...PARTS,
     filters: {
@@ -77,7 +77,7 @@ export async function companiesPage(request: PageRequest): Promise<PageContent> 
     },
     Items: (found) => (
       <>
-        <StateCounts counts={counts} filters={found.filters} />
+        <StateCounts counts={byList} filters={found.filters} />
         <Companies {...found} />
       </>
     ),

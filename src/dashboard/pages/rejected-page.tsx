@@ -67,6 +67,6 @@ const MOST_SHOWN = 300;
 const TEXT: Column<RejectedRecordModel> = column('Record', ({ text }) => <code class="record">{shortened(text)}</code>);
 
 function shortened(text: string): string {
-  const characters = [...text.slice(0, MOST_SHOWN * 2)];
+  const characters = Array.from(text.slice(0, MOST_SHOWN * 2));
   return characters.length > MOST_SHOWN ? `${characters.slice(0, MOST_SHOWN).join('')}…` : text;
 }

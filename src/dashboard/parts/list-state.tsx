@@ -17,7 +17,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** A sentence: why a list is in its state. Undefined where the state says all. */
-export function reasonInWords({ state, reason }: Pick<ListOfCompany, 'state' | 'reason'>): string | undefined {
+function reasonInWords({ state, reason }: Pick<ListOfCompany, 'state' | 'reason'>): string | undefined {
   if (reason === undefined) return undefined;
   // It may have authorized since.
   if (state === 'failed' && reason === 'reauthorization_required') return 'The company had to authorize again.';
