@@ -209,7 +209,7 @@ const COLUMNS: readonly Column<CompanyModel>[] = [
     isLargestFirst: true,
   },
   column('Proved complete', ({ resources }) => <OldestProof resources={resources} />, { sort: 'proved' }),
-  column('Next sync', ({ next_sync_at }) => <When at={next_sync_at} none="none" />, { sort: 'next_sync' }),
+  column('Next sync', ({ next_sync_at }) => <When at={next_sync_at} none="none" isBrief />, { sort: 'next_sync' }),
 ];
 
 function OldestProof({ resources }: Pick<CompanyModel, 'resources'>) {
@@ -217,5 +217,5 @@ function OldestProof({ resources }: Pick<CompanyModel, 'resources'>) {
   const missing = available.filter(({ last_verified_at }) => last_verified_at === null);
   if (available.length === 0) return <span class="none">not yet</span>;
   if (missing.length > 0) return <span class="warn">{missing.map(({ resource }) => resource).join(', ')}: not yet</span>;
-  return <When at={available.map(({ last_verified_at }) => last_verified_at!).toSorted()[0]} />;
+  return <When at={available.map(({ last_verified_at }) => last_verified_at!).toSorted()[0]} isBrief />;
 }
