@@ -68,7 +68,7 @@ export function matchingRoute(pages: FastifyInstance, { api, checkForm, show }: 
     let cursor: string | null = '';
     while (cursor !== null) {
       const path = listAddress('/api/companies', { ...filters, limit: 500, ...(cursor && { cursor }) });
-      const response = await api.calls.call(caller, { method: 'GET', path: path as `/${string}` });
+      const response = await api.calls.call(caller, { method: 'GET', path });
       if (response.status >= 400) throw problemIn(response);
       const page: Companies = response.body as Companies;
       if ((page.total ?? 0) > MOST)

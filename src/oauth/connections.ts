@@ -34,7 +34,7 @@ export class Connections {
     return withDatabaseErrors(findConnection(this.#db, company));
   }
 
-  /** By environment and company_id unless `sort` says otherwise. Throws `invalid_request` for an invalid cursor. */
+  /** Sorted by environment and company_id unless `sort` says otherwise. Throws `invalid_request` for an invalid cursor. */
   list(filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
     return withDatabaseErrors(listConnections(this.#db, filter));
   }

@@ -33,7 +33,7 @@ describe.skipIf(!hasBrowser())('every page', () => {
     { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
   ] as const)('is without a fault to axe, and not wider than the window: %o', async (options) => {
     const page = await openPage(options);
-    for (const path of ['/login', '/login?left', '/login/callback']) {
+    for (const path of ['/login', '/login?left', '/login?next=/%3Fundone%3Dcompany.pause', '/login/callback']) {
       await page.goto(deployment.url + path);
       expect([path, await faultsOf(page)]).toEqual([path, []]);
     }

@@ -122,6 +122,20 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
   return [
     { name: 'overview', path: '/' },
     { name: 'companies', path: '/companies' },
+    { name: 'companies-sorted', path: '/companies?sort=name&order=desc' },
+    { name: 'companies-all', path: '/companies?q=a&all=1' },
+    {
+      name: 'companies-asked',
+      path: '/companies?all=1',
+      press: async (page) => {
+        // Another number than the person has seen is always asked about.
+        await page.locator('input[name="count"]').first().evaluate('(input) => (input.value = "1000")');
+        await page.getByRole('button', { name: /^Pause: all/ }).click();
+        await page.waitForURL(/\/act\//);
+      },
+    },
+    { name: 'companies-none', path: '/companies?q=nothing' },
+    { name: 'not-done', path: '/companies?undone=company.pause' },
     { name: 'company', path: `/companies/test/${giant.companyId}` },
     { name: 'company-blocked', path: `/companies/test/${blocked!.companyId}` },
     { name: 'company-remove', path: `/companies/test/${hostile!.companyId}/remove` },

@@ -62,12 +62,12 @@ export const SearchText = z
 /** The direction of `sort`. */
 export const SortOrder = z.enum(['asc', 'desc']).exactOptional().describe('The direction of `sort`: `asc` unless given.');
 /** The companies of a list, by name; `companiesOf` finds them. */
-export const CompanySearch = SearchText.exactOptional().describe(
+const CompanySearch = SearchText.exactOptional().describe(
   'Only of companies whose name has this part, in any letter case and with or without diacritics, or whose company_id begins with it.',
 );
 /** The filters of lists that are of companies; `filterOf` gives their values. */
 export const CompanyFilters = { environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() };
-/** The same with a search by name; `companyFilterOf` gives their values. */
+/** These filters and a search by name; `companyFilterOf` gives their values. */
 export const CompanySearchFilters = { ...CompanyFilters, company: CompanySearch };
 
 /** The model of a query. A parameter without a value counts as absent: addresses are built by filling in a template. */

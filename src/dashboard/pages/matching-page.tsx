@@ -36,7 +36,7 @@ function AskMatching({ name, title, filters, total, before, first, back }: Quest
       ) : (
         <>
           <p>It applies to every company that matches the filters:</p>
-          <ul>
+          <ul class="problems">
             {first.map(({ environment, company_id, name: known }) => (
               <li key={`${environment}/${company_id}`}>
                 <CompanyLink environment={environment} companyId={company_id} name={known} />

@@ -37,7 +37,7 @@ export const tokensPage = listPage<NamedTokenModel>({
     </>
   ),
   filters: {
-    q: search('Name', 100),
+    q: search('Find a token', 100, { placeholder: 'part of the name' }),
     sort: choice('Order', OTHER_ORDERS, { none: ORDERS.made, textOf: (order) => ORDERS[order as TokenOrder] }),
     order: (name, filters) => (filters.sort === undefined ? null : DIRECTION(name, filters)),
   },

@@ -39,8 +39,8 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty, sorting }
       <caption class="unseen">{caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
-          {columns.map((column) => (
-            <Heading key={column.label} {...column} sorting={sorting} />
+          {columns.map((shown) => (
+            <Heading key={shown.label} {...shown} sorting={sorting} />
           ))}
         </tr>
       </thead>

@@ -66,12 +66,33 @@ function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly foun
       {lead && <p class="lead">{lead}</p>}
       <FilterForm path={path}>{Object.entries(filters).map(([name, input]) => input(name, found.filters))}</FilterForm>
       <section id={path.slice(1)} aria-label={label}>
+        <Found path={path} {...found} />
         <Items {...found} />
         <Pages path={path} filters={found.filters} next={found.list.next_cursor} list={found.list} limit={limit} />
         <AsCommands commands={[get('This list', listAddress(`/api${path}`, found.filters)), ...further]} />
       </section>
     </>
   );
+}
+
+/** Above the items: how many match, and the way to the whole list. */
+function Found({ path, list, filters }: ListProps<unknown> & { readonly path: string }) {
+  const { data, total } = list;
+  const clear = isNarrowed(filters) && data.length > 0 && <Link to={path}>Clear the filters</Link>;
+  if (!clear && (total === undefined || data.length === 0)) return null;
+  return (
+    <div class="found">
+      {total !== undefined && (
+        <p class="count">{`${numberText(total)} ${isNarrowed(filters) ? (total === 1 ? 'matches' : 'match') : 'in all'}`}</p>
+      )}
+      {clear}
+    </div>
+  );
+}
+
+/** Whether filters leave items out. Others only order them. */
+function isNarrowed({ sort: _sort, order: _order, ...narrowing }: Filters): boolean {
+  return Object.keys(narrowing).length > 0;
 }
 
 interface FoundTableProps<Row> extends ListProps<Row>, Pick<DataTableProps<Row>, 'caption' | 'columns'> {
@@ -84,19 +105,18 @@ interface FoundTableProps<Row> extends ListProps<Row>, Pick<DataTableProps<Row>,
 export function FoundTable<Row>({ list, filters, empty: [filtered, unfiltered], keyOf = idOf, ...table }: FoundTableProps<Row>) {
   const path = useHere().split('?')[0]!;
   const { sort, order, ...narrowing } = filters;
-  const isNarrowed = Object.keys(narrowing).length > 0;
   const sorting = {
     by: sort,
     isDescending: order === 'desc',
     addressOf: (by: string, isDescending: boolean) =>
       listAddress(path, { ...narrowing, sort: by, ...(isDescending && { order: 'desc' }) }),
   };
-  const empty = isNarrowed ? <NoMatch text={filtered} path={path} /> : unfiltered;
+  const empty = isNarrowed(filters) ? <NoMatch text={filtered} path={path} /> : unfiltered;
   return <DataTable {...table} rows={list.data} keyOf={keyOf} empty={empty} sorting={sorting} />;
 }
 
 /** Says that the filters leave nothing, and leads to the whole list. */
-export function NoMatch({ text, path }: { readonly text: string; readonly path: string }) {
+function NoMatch({ text, path }: { readonly text: string; readonly path: string }) {
   return (
     <>
       {text} <Link to={path}>Clear the filters</Link>

@@ -28,7 +28,7 @@ export function foldText(text: string): string {
     .replace(MARKS, '')
     .replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   const single = [...plain].map((letter) => SINGLE.get(letter) ?? letter).join('');
-  return PAIRS.reduce((folded, [letter, pair]) => folded.replaceAll(letter, pair), single);
+  return PAIRS.reduce((result, [letter, pair]) => result.replaceAll(letter, pair), single);
 }
 
 /** SQL: the same of a column or value of type text. A text of ASCII letters alone, as most are, takes the short way. */
