@@ -237,6 +237,27 @@ test.each(
   expect(await rowsRead('muster.notifications', (db) => listNotifications(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
 });
 
+// The pages before, and those of companies that a search by name has found.
+test.each(
+  combinations({
+    cursor: cursorOf('<15000'),
+    companies: [{ environment: 'production' as const, companyId: ID }],
+    status: 'failed' as const,
+  }),
+)('a page that is read backward, or of some companies, reads that page alone: %j', async (filter) => {
+  const most = MOST_ROWS + 30 * LIMIT;
+  const { status: _, ...others } = filter;
+  const lists = {
+    runs: (db: Database) => listRuns(db, { ...filter, limit: LIMIT }),
+    notifications: (db: Database) => listNotifications(db, { ...filter, limit: LIMIT }),
+    holds: (db: Database) => listHolds(db, { ...others, limit: LIMIT }),
+    audit: (db: Database) => listAuditEntries(db, { ...others, limit: LIMIT }),
+    certificates: (db: Database) => listCertificates(db, { ...others, limit: LIMIT }),
+  };
+  for (const [table, read] of Object.entries(lists))
+    expect([table, (await rowsRead(`muster.${table}`, read)) < most]).toEqual([table, true]);
+});
+
 test.each(
   combinations({
     companyId: ID,

@@ -129,7 +129,7 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
       path: '/companies?all=1',
       press: async (page) => {
         // Another number than the person has seen is always asked about.
-        await page.locator('input[name="count"]').first().evaluate('(input) => (input.value = "1000")');
+        await page.locator('input[name="count"]').evaluate((input) => void Object.assign(input, { value: '1000' }));
         await page.getByRole('button', { name: /^Pause: all/ }).click();
         await page.waitForURL(/\/act\//);
       },

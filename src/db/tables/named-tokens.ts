@@ -4,7 +4,7 @@ import { MusterError } from '../../core/errors.js';
 import { type NamedToken, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { type Page, type PageQuery, pageOf, readStart } from '../statements/cursor.js';
+import { newestFirst, type Page, type PageQuery, pageBySeq, pageOf, readStart } from '../statements/cursor.js';
 import { folded, foldText } from '../statements/folding.js';
 
 /** Roles, the weakest first. */
@@ -77,7 +77,8 @@ const KEYS: Readonly<Record<TokenOrder, Prisma.Sql>> = {
 
 /** Tokens that are not revoked, including expired ones. Throws `invalid_request` for a cursor that no response gave. */
 export async function listNamedTokens(db: Database, query: TokenQuery): Promise<Page<NamedTokenRow>> {
-  const { limit, cursor, sort = 'made', isDescending = false } = query;
+  const { limit, cursor, search, sort = 'made', isDescending = false } = query;
+  if (sort === 'made' && !isDescending && search === undefined) return listNewestTokens(db, { limit, cursor });
   const start = readStart(cursor, sort === 'name' ? /^\d{1,18}\|[^\0]{1,1000}$/ : /^\d{1,18}\|-?\d{1,18}$/);
   const [seq, ...rest] = start?.position.split('|') ?? [];
   const key = sort === 'name' ? Prisma.sql`${rest.join('|')}::text` : Prisma.sql`${BigInt(rest[0] ?? 0)}::bigint`;
@@ -94,6 +95,13 @@ export async function listNamedTokens(db: Database, query: TokenQuery): Promise<
       ORDER BY key ${direction}, seq ${direction} LIMIT ${limit + 1}::int
     ) page ORDER BY page.key ${shown}, seq ${shown}`;
   return pageOf(rows, limit, (row) => `${row.seq}|${row.key}`, start ?? null);
+}
+
+/** Reads a page by an index. */
+async function listNewestTokens(db: Database, query: PageQuery): Promise<Page<NamedTokenRow>> {
+  const page = newestFirst({ ...query, revokedAt: null });
+  const rows = await db.prisma.namedToken.findMany({ ...page, omit: { tokenHash: true, revokedAt: true } });
+  return pageBySeq(rows as NamedTokenRow[], query);
 }
 
 /** How many tokens match, on all pages. */
