@@ -33,14 +33,14 @@ export const OF_MATCHING = [
 
 const ORDERS: Readonly<Record<ConnectionOrder, string>> = {
   worst: 'worst first',
-  name: 'by name',
-  status: 'by status',
-  records: 'by rows',
-  proved: 'by oldest proof',
-  next_sync: 'by next sync',
+  name: 'A to Z',
+  status: 'active first',
+  records: 'fewest rows first',
+  proved: 'oldest proof first',
+  next_sync: 'next sync first',
 };
 
-const DIRECTION = choice('Direction', ['desc'], { none: 'ascending', textOf: () => 'descending' });
+const DIRECTION = choice('Direction', ['desc'], { none: 'as named', textOf: () => 'reversed' });
 
 const PARTS = {
   path: '/companies',

@@ -17,13 +17,13 @@ const RIGHTS = {
 
 const ORDERS: Readonly<Record<TokenOrder, string>> = {
   made: 'newest first',
-  name: 'by name',
-  role: 'by role',
-  expires: 'by end',
-  last_used: 'by last use',
+  name: 'A to Z',
+  role: 'viewers first',
+  expires: 'soonest end first',
+  last_used: 'longest unused first',
 };
 const OTHER_ORDERS = TOKEN_ORDERS.filter((order) => order !== 'made');
-const DIRECTION = choice('Direction', ['desc'], { none: 'ascending', textOf: () => 'descending' });
+const DIRECTION = choice('Direction', ['desc'], { none: 'as named', textOf: () => 'reversed' });
 
 export const tokensPage = listPage<NamedTokenModel>({
   path: '/tokens',
