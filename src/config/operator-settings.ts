@@ -67,7 +67,7 @@ export function operatorOf(values: Values): OperatorSettings {
   });
 }
 
-/** What is wrong with the files that the settings name. */
+/** The faults of the files that the settings name. */
 export function faultsOfFiles(operator: OperatorSettings): Fault[] {
   const faults: Fault[] = [];
   readOperator(operator, (where, problem) => faults.push({ where, problem, example: EXAMPLES[where] }));

@@ -25,6 +25,10 @@ export function registerCertificates(program: Command): void {
     .addOption(environmentOption())
     .addOption(companyOption())
     .addOption(resourceOption('only certificates of this resource'))
+    .option(
+      '--day <date>',
+      'only certificates whose list was complete as of a time on this day (2026-11-24), in the zone of SYNC_TIMEZONE',
+    )
     .addOption(limitOption(500))
     .option('--output <path>', 'write the certificates to this file, and the keys that check them to PATH.jwks.json')
     .addHelpText(

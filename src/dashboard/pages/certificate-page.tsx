@@ -178,7 +178,7 @@ function HowToCheck({ file }: { readonly file: string }) {
     <>
       <h2>How to check it</h2>
       <p>Download both files into one folder. The check needs neither this installation nor its database or network:</p>
-      <pre tabIndex={0} aria-label="Command that checks the certificate">{`muster certificate check ${file}`}</pre>
+      <pre class="whole" tabIndex={0} aria-label="Command that checks the certificate">{`muster certificate check ${file}`}</pre>
       <p>
         Any program that knows JWS (RFC 7515) and Ed25519 checks it as well. Keys that came together with a certificate prove only
         that both match. Get the keys, or their ids, once by a way that you trust: <code>{publicUrl + KEYS}</code> has the public

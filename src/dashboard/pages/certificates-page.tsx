@@ -4,7 +4,7 @@ import { counts } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
 import { Field } from '../parts/fields.js';
 import { COMPANY, ENVIRONMENT, FoundTable, HIDDEN, listPage, ONE_COMPANY, RESOURCE } from '../parts/list-page.js';
-import { proofInWords } from '../parts/proof-in-words.js';
+import { proofName } from '../parts/proof-in-words.js';
 import { Environment, Link, numberText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { KEYS } from './certificate-page.js';
@@ -55,7 +55,7 @@ const COLUMNS: readonly Column<CertificateModel>[] = [
       <Environment name={environment} />
     </span>
   )),
-  column('Proof', ({ proof }) => proofInWords(proof)),
+  column('Proof', ({ proof }) => proofName(proof)),
   counts('Received', ({ received }) => received),
   counts('Rows', ({ records }) => records),
   column('Held', ({ held }) => (held === undefined ? '–' : numberText(held)), { numeric: true }),

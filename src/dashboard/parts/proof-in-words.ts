@@ -9,12 +9,23 @@ export function proofInWords(proof: string | undefined): string {
   return (proof !== undefined && PROOFS[proof]) || 'Complete: it was proved that every record was received.';
 }
 
+const NAMES: Readonly<Record<string, string>> = {
+  join: 'pages that overlap',
+  'two-pass': 'two equal readings',
+  'token-chain': 'unbroken chain of pages',
+};
+
+/** A proof in a few words, for a table. */
+export function proofName(proof: string): string {
+  return NAMES[proof] ?? proof;
+}
+
 const ASSUMED_ALWAYS = [
   'The service tells the truth. That it does, no certificate can say.',
   'It is a proof of what the person who authorized may see, and that person’s rights did not shrink during the grant.',
 ];
 
-/** What each proof rests on besides, in plain words (docs/verification.md). */
+/** The further assumptions of each proof, in plain words (docs/verification.md). */
 const ASSUMED: Readonly<Record<string, readonly string[]>> = {
   join: ['The service keeps the order of its records while they are read. Each page was checked against the one before it.'],
   'two-pass': ['No record left and came back within the two readings. The total that the service names is right.'],
