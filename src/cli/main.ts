@@ -22,6 +22,7 @@ import { registerForget } from './operate/forget.js';
 import { registerHolds } from './operate/holds.js';
 import { registerInstallation } from './operate/installation.js';
 import { registerIssues } from './operate/issues.js';
+import { registerLastNight } from './operate/last-night.js';
 import { registerNotifications } from './operate/notifications.js';
 import { registerOnboard } from './operate/onboard.js';
 import { registerQuarantinedTokens } from './operate/quarantined-tokens.js';
@@ -74,7 +75,15 @@ function argumentTerm(argument: Argument): string {
 /** The commands as help lists them: by what a person wants to do. */
 const GROUPS: Readonly<Record<string, readonly ((program: Command) => void)[]>> = {
   'Run Muster:': [registerUp, registerRoles, registerMigrate, registerSandbox, registerDoctor],
-  'See how it is:': [registerStatus, registerIssues, registerCompanies, registerRuns, registerRejected, registerQueue],
+  'See how it is:': [
+    registerStatus,
+    registerLastNight,
+    registerIssues,
+    registerCompanies,
+    registerRuns,
+    registerRejected,
+    registerQueue,
+  ],
   'Sync and decide:': [registerSync, registerVerify, registerHolds, registerPauseAndResume, registerNotifications],
   'Connect companies:': [registerOnboard, registerConnectLink, registerRemove, registerQuarantinedTokens, registerReleaseTokens],
   'Read what was mirrored:': [

@@ -3,7 +3,7 @@ import type { Database } from '../db/connection/database.js';
 import { countOpenHolds } from '../db/tables/holds.js';
 import { countOngoingIssues } from '../db/tables/issues.js';
 
-/** What waits for a person, for the menu: the numbers of the overview. */
+/** The menu shows how many issues and holds wait for a person: the numbers of the overview. */
 export interface MenuCounts {
   readonly issues: number;
   readonly holds: number;

@@ -114,6 +114,7 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     waitFor(async () => (await database.db.prisma.certificate.findFirst({ where: { jws: { not: null } } }))?.id, {
       what: 'a certificate',
     });
+  const issue = await database.db.prisma.issue.findFirstOrThrow({ where: { cause: 'deletions_held' } });
   const press = (name: string) => async (page: Page) => {
     await page.getByRole('button', { name, exact: true }).first().click();
     await page.waitForURL(/\/act\//);
@@ -121,6 +122,10 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
   let made = 0;
   return [
     { name: 'overview', path: '/' },
+    { name: 'issues', path: '/issues' },
+    { name: 'issues-ended', path: '/issues?status=resolved' },
+    { name: 'issue', path: `/issues/${issue.id}` },
+    { name: 'unproved', path: '/unproved' },
     { name: 'companies', path: '/companies' },
     { name: 'companies-sorted', path: '/companies?sort=name&order=desc' },
     { name: 'companies-all', path: '/companies?q=a&all=1' },

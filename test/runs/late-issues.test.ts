@@ -24,7 +24,7 @@ const late = { lists: { employees: { provedHoursAgo: 30 } } };
 /** Cause, resource, companies, late ones and status of every issue. */
 async function issues(): Promise<unknown[]> {
   const rows = await prisma().issue.findMany({ orderBy: [{ cause: 'asc' }, { resource: 'asc' }] });
-  return rows.map(({ cause, resource, companies, late, status }) => [cause, resource, companies, late, status]);
+  return rows.map((row) => [row.cause, row.resource, row.companies, row.late, row.status]);
 }
 
 async function told(): Promise<unknown[]> {

@@ -83,9 +83,11 @@ const IssueCompany = z
 export type IssueCompanyModel = z.output<typeof IssueCompany>;
 
 /** PostgreSQL refuses NUL and lone surrogates, and a reason is one line of a table. */
+const ONE_LINE = new RegExp(String.raw`^[^\u0000-\u001f\u007f-\u009f\ud800-\udfff]*$`, 'u');
+
 const Reason = z
   .string()
-  .regex(/^[^\u0000-\u001f\u007f-\u009f\ud800-\udfff]*$/u, 'must be one line')
+  .regex(ONE_LINE, 'must be one line')
   .refine((text) => text.trim() !== '' && [...text].length <= 500, 'must be 1 to 500 characters')
   .meta({ minLength: 1, maxLength: 500 })
   .describe('Why, for the others who look and for the audit.');

@@ -75,7 +75,7 @@ interface IssuesProps {
   readonly isEmpty: boolean;
 }
 
-/** What a person must do, or should see. */
+/** The issues that a person must act on, or should see. */
 function Issues({ issues, snoozed, isEmpty }: IssuesProps) {
   if (isEmpty && issues.length === 0) return null;
   const shown = issues.slice(0, MOST_SHOWN);

@@ -15,7 +15,7 @@ export interface View {
   readonly timezone: string;
   /** Undefined on the sign-in page. */
   readonly viewer?: Viewer;
-  /** What waits for a person; undefined where it is not known. */
+  /** The numbers of the menu; undefined where they are not known. */
   readonly counts?: { readonly issues: number; readonly holds: number } | undefined;
   /** The name of the action that was just done, as the address gives it. */
   readonly done?: string | undefined;

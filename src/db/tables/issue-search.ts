@@ -34,7 +34,7 @@ const UNVERIFIED_DAYS = 3;
 /** An issue of misfits ends by itself: people correct the queries that read the values, and Muster cannot see that. */
 const MISFIT_DAYS = 7;
 /** The states that say why a list is late. Every error code of a walk says so, too. */
-const STATES_THAT_DELAY: readonly IssueState[] = [
+const STATES_THAT_DELAY: ReadonlySet<string> = new Set<IssueState>([
   'deletions_held',
   'list_unverified',
   'token_put_off',
@@ -42,8 +42,8 @@ const STATES_THAT_DELAY: readonly IssueState[] = [
   'database_copied',
   'no_worker',
   'budget_short',
-];
-const DELAYS_NOTHING = Object.keys(ISSUE_STATES).filter((state) => !STATES_THAT_DELAY.includes(state as IssueState));
+]);
+const DELAYS_NOTHING = Object.keys(ISSUE_STATES).filter((state) => !STATES_THAT_DELAY.has(state));
 
 /** Hysteresis: `budget_short` ends only once the estimate is below this share of the time, so that a fluctuating estimate does not reopen it. */
 const ENOUGH = 0.8;

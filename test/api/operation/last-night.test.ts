@@ -86,6 +86,7 @@ test('companies that are paused or new, and lists that a company does not have, 
     lists: { employees: { provedHoursAgo: null, unavailableHours: 1 }, departments: { provedHoursAgo: inNight() } },
   });
   await expectNight().toMatchObject({ lists: { due: 1, proved: 1 }, lacking: [] });
+  expect((await unproved()).data).toEqual([]);
 });
 
 test('a list without a row is due, and was never proved', async () => {

@@ -351,8 +351,24 @@ describe('issues', () => {
     );
     await admin.db.prisma.token.update({ where, data: { transientFailures: 0 } });
     await admin.db.prisma.issue.deleteMany({ where: { cause: 'token_put_off' } });
+    const snoozed = await operate(['issues', 'snooze', id, '--until', '3d', '--reason', 'they move']);
+    expect([snoozed.code, snoozed.stdout]).toEqual([0, expect.stringContaining('SNOOZED UNTIL')]);
+    expect((await operate(['issues', '--snoozed', 'true', '--json'])).json()).toMatchObject([
+      { id, snoozed: { reason: 'they move' } },
+    ]);
+    expect((await operate(['issues', 'snooze', id, '--until', 'soon', '--reason', 'they move'])).code).toBe(2);
+    expect((await operate(['issues', 'unsnooze', id])).code).toBe(0);
+    expect((await operate(['issues', '--snoozed', 'true', '--json'])).stdout).toBe('');
     // The overview is kept for two seconds.
     await waitFor(async () => /^open issues +1: see `muster issues`$/m.test((await operate(['status'])).stdout));
+  });
+});
+
+describe('last-night', () => {
+  test('answers in a sentence, and lists what lacks a proof', async () => {
+    const { code, stdout } = await operate(['last-night']);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^(No night has begun|Last night is) /)]);
+    expect((await operate(['last-night', '--state', 'failed', '--json'])).code).toBe(0);
   });
 });
 
