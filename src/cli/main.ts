@@ -27,6 +27,7 @@ import { registerNotifications } from './operate/notifications.js';
 import { registerOnboard } from './operate/onboard.js';
 import { registerQuarantinedTokens } from './operate/quarantined-tokens.js';
 import { registerQueue } from './operate/queue.js';
+import { registerRecords } from './operate/records.js';
 import { registerRejected } from './operate/rejected.js';
 import { registerReleaseTokens } from './operate/release-tokens.js';
 import { registerRuns } from './operate/runs.js';
@@ -87,6 +88,7 @@ const GROUPS: Readonly<Record<string, readonly ((program: Command) => void)[]>> 
   'Sync and decide:': [registerSync, registerVerify, registerHolds, registerPauseAndResume, registerNotifications],
   'Connect companies:': [registerOnboard, registerConnectLink, registerRemove, registerQuarantinedTokens, registerReleaseTokens],
   'Read what was mirrored:': [
+    registerRecords,
     registerChanges,
     registerDiff,
     registerBarriers,

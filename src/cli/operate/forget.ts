@@ -2,17 +2,19 @@ import { createInterface } from 'node:readline/promises';
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { ForgottenModel, LiftedModel } from '../../api/companies/forget.js';
-import { UsageFailure } from '../exit-code.js';
+import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { members, print } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import { askingFirst, type CompanyOptions, companyCommand, companyPath, confirm } from './operator-command.js';
+import { didYouMean } from './records.js';
 
 const HELP = `
 The command reads the id from standard input, where only you see it: every user of the machine can see the arguments of a process, and shells
 keep them.
   echo "$ID" | muster forget --environment production --company … --resource employees
 
-It erases the record from mirror, feed, history, rejected records and child lists, and keeps it out from now on. --lift lets it in again.`;
+It erases the record from mirror, feed, history, rejected records and child lists, and keeps it out from now on. --lift lets it in again.
+An id of which nothing is found is kept out, too: the command says so and exits 1, since the id may be misspelt. \`muster records\` finds a person by name.`;
 
 interface ForgetOptions extends CompanyOptions {
   readonly resource: string;
@@ -40,7 +42,16 @@ export function registerForget(program: Command): void {
           members('lifted'),
           options,
         );
-      else print([await client.post<ForgottenModel>(path, { resource, id })], members('erased'), options);
+      else {
+        const forgotten = await client.post<ForgottenModel>(path, { resource, id });
+        const { erased, found, similar = [] } = forgotten;
+        if (options.json) print([forgotten], {}, options);
+        else if (found) print([{ erased }], members('erased'), options);
+        if (!found)
+          throw new CommandFailure(
+            `Nothing was found in ${resource} with this id; the id is kept out from now on.${didYouMean(similar)}`,
+          );
+      }
     });
 }
 

@@ -73,6 +73,24 @@ test('says what changed between two runs, member by member and with every digit'
   expect(whole.data).toHaveLength(6);
 });
 
+test('says to a viewer which members changed, and none of their values', async () => {
+  const { json } = await admin.call('POST', '/api/tokens', { name: 'onlooker', role: 'viewer' });
+  const [run] = await admin.db.prisma.run.findMany({ orderBy: { seq: 'desc' }, take: 1 });
+  const path = `/api/runs/${run!.id}/diff?resource=departments`;
+  for (const query of ['', '&values=text']) {
+    const seen = await admin.call('GET', path + query, undefined, { authorization: `Bearer ${json.token}` });
+    expect(seen.json).toMatchObject({ run: run!.id, values_hidden: true });
+    const whole = (await admin.call('GET', path + query)).json;
+    expect(whole.values_hidden).toBeUndefined();
+    const bare = ({ changes, ...item }: { changes: { path: string }[] }) => ({
+      ...item,
+      changes: changes.map((each) => ({ path: each.path })),
+    });
+    expect(seen.json.data).toEqual(whole.data.map(bare));
+    expect(seen.json.data[0].changes.length).toBeGreaterThan(0);
+  }
+});
+
 test('joins what several runs did, leaves out what is as it was, and pages by a cursor', async () => {
   const before = await night();
   list.change(2, record(2, '"rate":2'));

@@ -268,7 +268,15 @@ describe('changes', () => {
     await writeChanges(admin.db, company, [{ id: 'c' }], 'departments');
     const { stdout } = await operate(['changes', '--json', '--after', '1', '--resource', 'employees']);
     expect(stdout.split('\n')).toEqual([expect.stringMatching(/^\{"seq":2,.*"data":\{"id": 9007199254740993\}\}$/), '']);
-    const table = await operate(['changes', '--limit', '1']);
+    const newest = await operate(['changes', '--limit', '1']);
+    expect(newest.stderr).toBe('Older changes follow: see more with --limit.\n');
+    expect(newest.stdout).toMatch(/^SEQ .*\n +3 .* departments +test .* c\n$/);
+    const own = ['changes', '--company', company.companyId, '--environment', company.environment];
+    expect((await operate([...own, '--id', 'b'])).stdout).toMatch(/^SEQ .*\n +2 .* b\n$/);
+    expect((await operate([...own, '--resource', 'employees'])).stdout).toMatch(/^SEQ .*\n +2 .* b\n +1 .* a\n$/);
+    const both = await operate(['changes', '--tail', '--after', '1']);
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('leave out --after')]);
+    const table = await operate(['changes', '--after', '0', '--limit', '1']);
     expect(table.stderr).toBe('More changes follow: continue with --after 1.\n');
     expect((await operate(['changes', '--after', '1', '--limit', '2'])).stderr).toBe('');
     expect(table.stdout).toMatch(/^SEQ +CHANGED .*\n +1 +2026-01-02 03:04:05Z +insert +employees +test .* a\n$/);

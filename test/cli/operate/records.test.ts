@@ -100,7 +100,7 @@ test('forget takes the id from standard input, and lets the record in again with
   const uid = uidOf(7);
   const rows = () => admin.db.prisma.employee.count({ where: { ...company, id: uid } });
   const forgotten = await forget(['--json'], `${uid}\n`);
-  expect([forgotten.code, forgotten.json()]).toEqual([0, [{ erased: 1 }]]);
+  expect([forgotten.code, forgotten.json()]).toEqual([0, [{ erased: 1, found: true }]]);
   await harness.sync(company, { mode: 'full' });
   expect(await rows()).toBe(0);
   expect((await forget(['--lift', '--json'], uid)).json()).toEqual([{ lifted: 'true' }]);
@@ -111,6 +111,40 @@ test('forget takes the id from standard input, and lets the record in again with
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Give one id on standard input')]);
   }
   expect(admin.log()).not.toContain(uid);
+});
+
+test('forget says of an unknown id that nothing was found, names one that is like it, and exits 1', async () => {
+  const uid = uidOf(8);
+  const unknown = await forget([], ` ${uid.toUpperCase()}`);
+  expect([unknown.code, unknown.stdout]).toEqual([1, '']);
+  expect(unknown.stderr).toContain(
+    `Nothing was found in employees with this id; the id is kept out from now on. Did you mean "${uid}"?`,
+  );
+  const json = await forget(['--json'], 'nobody-at-all');
+  expect([json.code, json.json()]).toEqual([1, [{ erased: 0, found: false }]]);
+});
+
+test('records finds a person by name or number, and shows one with its history', async () => {
+  const uid = uidOf(9);
+  const of = ['records', '--environment', company.environment, '--company', company.companyId];
+  const { code, stdout } = await operate([...of, '--resource', 'employees', uid]);
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(new RegExp(`^LABEL +RESOURCE +ID\\n.* employees +${uid}\\n$`)) as string,
+  ]);
+  expect((await operate([...of, '-', '--json'], `${uid}\n`)).json()).toMatchObject([{ resource: 'employees', id: uid }]);
+  const shown = await operate([...of, '--resource', 'employees', '--id', uid]);
+  expect(shown.stdout).toContain(`(employees ${uid}): living`);
+  expect(shown.stdout).toMatch(/insert, number \d+ of the feed, run /);
+  expect((await operate([...of, '--resource', 'employees', '--id', uid, '--json'])).json()).toMatchObject([
+    { id: uid, state: 'living' },
+  ]);
+  const none = await operate([...of, 'nobody like this']);
+  expect([none.code, none.stdout, none.stderr]).toEqual([0, '', 'No living record matches.\n']);
+  const unknown = await operate([...of, '--resource', 'employees', '--id', uid.toUpperCase()]);
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining(`Did you mean "${uid}"?`)]);
+  const unnamed = await operate([...of, '--id', uid]);
+  expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining('--resource')]);
 });
 
 test('verify says of a list that was never proved that there is nothing to hold it against, and counts no faults', async () => {
