@@ -129,6 +129,8 @@ test('every operation can be called as its example says', async () => {
   await call('createReauthorizationLinks', 'POST', '/api/connect-links/reauthorization', { environment: 'test' });
   await call('releaseHeldTokens', 'POST', '/api/held-tokens/release', { environment: 'test' });
   const record = { resource: 'employees', id: await anId() };
+  await call('findRecords', 'GET', `${pathOf('synced')}/records?resource=employees&limit=2`);
+  await call('showRecord', 'GET', `${pathOf('synced')}/record?${new URLSearchParams(record)}`);
   await call('forgetRecord', 'POST', `${pathOf('synced')}/forget`, record);
   await call('liftMarks', 'POST', `${pathOf('synced')}/forget/lift`, record);
   await call('rekeyList', 'POST', `${pathOf('new')}/rekey`, { resource: 'departments' });
