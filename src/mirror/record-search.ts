@@ -37,7 +37,7 @@ export interface FoundRecords {
   readonly nextCursor?: string;
 }
 
-/** What a search looks at, in this order; a record is found by the first that applies. */
+/** A search goes through these in this order; a record is found by the first that applies. */
 const STAGES = ['exact', 'beginning', 'text'] as const;
 type Stage = (typeof STAGES)[number] | 'all';
 
@@ -80,13 +80,17 @@ export function searchRecords(
             rows.push({ resource: place.resource, id, data });
             room -= bytes;
           }
-          at = { ...at, after: id };
+          at = placeAfter(at, id);
         }
         at = next;
       }
     }
     return { rows };
   });
+}
+
+function placeAfter({ stage, resource }: Place, after: string): Place {
+  return { stage, resource, after };
 }
 
 /** Where the search begins, and every place that follows. */

@@ -8,7 +8,7 @@ import { childPrefix, tableOf } from './mirror-table.js';
 export interface StoredRecord {
   /** JSON as text, with every digit, in one line. */
   readonly data: string;
-  /** The same with a line for each member. */
+  /** This JSON with a line for each member. */
   readonly pretty: string;
   readonly firstSeenAt: Date;
   readonly changedAt: Date;

@@ -1,4 +1,5 @@
 import type { Page } from 'playwright-core';
+import { erasePath, recordPath } from '../../src/dashboard/parts/record-links.js';
 import { waitFor } from '../support/wait-for.js';
 import { COMPANIES, type Deployment } from './deployment.js';
 import { addPastNights } from './past-nights.js';
@@ -119,6 +120,11 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     await page.getByRole('button', { name, exact: true }).first().click();
     await page.waitForURL(/\/act\//);
   };
+  const { rows: people } = await database.db.pool.query<{ id: string }>(
+    'SELECT id FROM mirror.employees WHERE company_id = $1 ORDER BY id LIMIT 1',
+    [giant.companyId],
+  );
+  const person = { environment: 'test', company_id: giant.companyId, resource: 'employees', id: people[0]!.id };
   let made = 0;
   return [
     { name: 'overview', path: '/' },
@@ -145,6 +151,12 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     { name: 'company-blocked', path: `/companies/test/${blocked!.companyId}` },
     { name: 'company-remove', path: `/companies/test/${hostile!.companyId}/remove` },
     { name: 'company-forget', path: `/companies/test/${hostile!.companyId}/forget` },
+    { name: 'records', path: `/records?company=${giant.companyId}&q=a` },
+    { name: 'records-none', path: `/records?company=${giant.companyId}&q=nobody+like+this` },
+    { name: 'records-which', path: '/records?q=a' },
+    { name: 'record', path: recordPath(person) },
+    { name: 'record-unknown', path: recordPath({ ...person, id: 'nobody' }) },
+    { name: 'record-erase', path: erasePath(person) },
     { name: 'connect', path: '/companies/connect' },
     { name: 'runs', path: '/runs' },
     { name: 'runs-of-a-night', path: `/runs?since=${new Date(Date.now() - 2 * 86_400_000).toISOString()}` },

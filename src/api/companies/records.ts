@@ -227,7 +227,7 @@ export function recordRoutes({
     };
   }
 
-  /** A key that cannot be read keeps nobody from seeing the record. */
+  /** A key that cannot be read does not keep the record from being seen. */
   async function isForgotten(list: CompanyKey & { readonly resource: string }, id: string): Promise<boolean> {
     try {
       return await isSuppressed(db, deps, { list, id });

@@ -6,7 +6,7 @@ import { Field, Select } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
 import { listAddress } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { erasePath, recordPath } from '../parts/record-path.js';
+import { erasePath, recordPath } from '../parts/record-links.js';
 import { CompanyLink, Environment, Link, numberText } from '../parts/shown-values.js';
 
 /**
@@ -27,7 +27,8 @@ export async function forgetPage({ ask, params, query }: PageRequest): Promise<P
 function EraseView({ record }: { readonly record: RecordModel }) {
   const { environment, company_id, company_name, resource, id, label, state, similar, children, history, next_before } = record;
   const commands = useCommands(['record.forget'], { environment, company_id, resource, id });
-  const entries = `${numberText(history.length)}${next_before === null ? '' : ' or more'}`;
+  const count = `${numberText(history.length)}${next_before === null ? '' : ' or more'}`;
+  const entries = `${count} ${count === '1' ? 'entry' : 'entries'}`;
   return (
     <div class="card narrow">
       <h1>Erase {label}?</h1>
@@ -41,7 +42,7 @@ function EraseView({ record }: { readonly record: RecordModel }) {
       {state === 'unknown' && (
         <p role="alert">
           The mirror has no such record. Erasing keeps the id out from now on
-          {history.length > 0 && `, and takes ${entries} entries out of the feed`}.{similar.length > 0 && ' Did you mean '}
+          {history.length > 0 && `, and takes ${entries} out of the feed`}.{similar.length > 0 && ' Did you mean '}
           {similar.map((each, n) => (
             <>
               {n > 0 && ', '}
@@ -70,7 +71,7 @@ function EraseView({ record }: { readonly record: RecordModel }) {
             {numberText(child.records)} {child.records === 1 ? 'row' : 'rows'} of {child.resource}, which belong to it
           </li>
         ))}
-        <li>{entries} entries of the change feed, and so the history</li>
+        <li>{entries} of the change feed, and so the history</li>
         <li>its rejected records, and sentences of the service that may name it</li>
       </ul>
       <p>No sync brings the record back, even if the service still has it.</p>

@@ -1,6 +1,6 @@
 import type { ForgottenModel } from '../../api/companies/forget.js';
 import type { PageContent } from '../parts/layout.js';
-import { erasePath } from '../parts/record-path.js';
+import { erasePath } from '../parts/record-links.js';
 import { Link, numberText } from '../parts/shown-values.js';
 
 interface ForgottenProps {
@@ -9,7 +9,7 @@ interface ForgottenProps {
   readonly back: string;
 }
 
-/** What became of a record that was to be forgotten: an id that was not found is likely to be misspelt. */
+/** Shows whether the record was found and erased: an id that was not found is likely to be misspelt. */
 export function forgottenPage(forgotten: ForgottenModel, fields: ForgottenProps['fields'], back: string): PageContent {
   const title = forgotten.found ? 'The person was erased' : 'Nothing was found';
   return {

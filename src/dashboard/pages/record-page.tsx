@@ -5,7 +5,7 @@ import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { filtersOf, listAddress } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { recordPath } from '../parts/record-path.js';
+import { recordPath } from '../parts/record-links.js';
 import { CompanyLink, Environment, Fact, Link, numberText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 

@@ -42,7 +42,6 @@ beforeAll(async () => {
     else await writeWholeBatch(company, ids, resource, n);
   }
   all = await readAll('limit=7');
-  expect(all.length).toBeGreaterThan(200);
 });
 afterAll(() => admin.stop());
 

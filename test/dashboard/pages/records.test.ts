@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../../src/core/company.js';
-import { recordPath } from '../../../src/dashboard/parts/record-path.js';
+import { recordPath } from '../../../src/dashboard/parts/record-links.js';
 import { type AdminFixture, startAdmin, writeChanges } from '../../api/admin-fixture.js';
 import { PageClient } from '../page-client.js';
 
