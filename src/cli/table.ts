@@ -8,7 +8,7 @@ interface SpareColumn<T> {
   readonly spare: CellOf<T>;
 }
 
-/** What decides the form of the output. */
+/** These options decide the form of the output. */
 export interface PrintOptions {
   readonly json?: boolean | undefined;
   /** Tables with every column and every id, whatever the terminal's width. */
@@ -22,7 +22,7 @@ export function members<const Name extends string>(
   return Object.fromEntries(names.map((name) => [name.toUpperCase(), (item) => item[name]]));
 }
 
-/** The same columns; a table leaves them out, the last one first, where the terminal has no room for them. */
+/** Marks columns as spare: a table leaves them out, the last one first, where the terminal has no room for them. */
 export function spare<T>(columns: Columns<T>): Columns<T> {
   return Object.fromEntries(Object.entries(columns).map(([heading, column]) => [heading, { spare: cellOf(column) }]));
 }

@@ -15,7 +15,7 @@ export function widthOf(stream: Stream = process.stdout, env: NodeJS.ProcessEnv 
 /** Whether to write colours: FORCE_COLOR and NO_COLOR decide where they are set, else whether the stream is a terminal. */
 export function hasColour(stream: Stream = process.stdout, env: NodeJS.ProcessEnv = process.env): boolean {
   if (env.FORCE_COLOR) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false';
-  return !env.NO_COLOR && env.TERM !== 'dumb' && stream.isTTY === true;
+  return !env.NO_COLOR && env.TERM !== 'dumb' && stream.isTTY;
 }
 
 type Style = Parameters<typeof styleText>[0];

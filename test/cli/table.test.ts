@@ -35,7 +35,7 @@ describe('a table', () => {
     const names = ['日本商事', 'Ekdal', 'é́́', '👩‍👩‍👧 AS', '\u001b[2Jgone\nnext\u202ereversed'];
     const lines = tableLines(names, { NAME: (name) => name, N: () => 1 });
     expect(new Set(lines.map(columnsOf)).size).toBe(1);
-    expect(lines.join('')).not.toMatch(/[\u001b\n\u202e]/);
+    for (const character of '\u001b\n\u202e') expect(lines.join('')).not.toContain(character);
     expect(lines.at(-1)).toContain('gone nextreversed');
   });
 

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { Database } from '../../db/connection/database.js';
-import { listedResources } from '../../db/tables/schema-columns.js';
+import { listedResources } from '../../db/tables/listed-resources.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const Resource = z

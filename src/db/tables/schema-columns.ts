@@ -209,12 +209,6 @@ export async function findTwinDue(tx: Transaction): Promise<ColumnRow | undefine
   return due && (keyRow(await tx.schemaColumn.findUniqueOrThrow({ where: due, omit: { id: true } })) as ColumnRow);
 }
 
-/** The resources in the log, by name: each list that has ever had a record. */
-export async function listedResources(db: Pick<Database['prisma'], 'schemaResource'>): Promise<string[]> {
-  const rows = await db.schemaResource.findMany({ select: { resource: true }, orderBy: { resource: 'asc' } });
-  return rows.map(({ resource }) => resource);
-}
-
 /** Resources, new to the log, whose first records came with these runs. */
 export async function addResources(
   tx: Transaction,

@@ -157,7 +157,7 @@ describe('tables', () => {
       `stty cols 80; ${env} MUSTER_ADMIN_TOKEN=${TOKEN} ${process.execPath} ${MUSTER} companies --url ${admin.url}`;
     const inColour = await onTerminal(command(''));
     expect(inColour).toContain('\u001b[1mCOMPANY\u001b[22m');
-    expect(inColour).toMatch(/Nordic Fish +\u001b\[32mactive\u001b\[39m/);
+    expect(inColour).toContain('\u001b[32mactive\u001b[39m');
     const plain = await onTerminal(command('NO_COLOR=1'));
     expect(plain).not.toContain('\u001b');
     for (const line of plain.split('\r\n')) expect(line.length).toBeLessThanOrEqual(80);
