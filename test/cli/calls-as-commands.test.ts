@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +40,9 @@ test('no advice, and no error of any file, leaves a call in what the CLI prints'
 });
 
 test('the action of every issue is a command with options that it has', async () => {
-  const commands = new Set(ISSUE_ANCHORS.map((anchor) => commandOfAction(causeOf(anchor).action('test'))));
+  const commands = new Set(
+    ISSUE_ANCHORS.map((anchor) => commandOfAction(causeOf(anchor).action({ id: randomUUID(), environment: 'test' }))),
+  );
   expect(commands.size).toBeGreaterThan(5);
   for (const command of commands) {
     const [muster, ...words] = command.split(' ');

@@ -90,6 +90,15 @@ const openGrantHold = async (company: CompanyKey) => {
   await verifiedWalk(admin.db, company, records(11, 10));
 };
 
+/** An issue of one company in each environment. */
+async function lateIssue(): Promise<string> {
+  await withTrouble(makeLate);
+  await sweepOf(admin.db)();
+  const issue = await admin.db.prisma.issue.findFirstOrThrow({ where: { cause: 'list_late', environment: 'test' } });
+  expect(issue.companies).toBe(1);
+  return issue.id;
+}
+
 /** The lists of the runs that were requested for many. */
 async function syncedLists(): Promise<[string, string[]][]> {
   const runs = await admin.db.prisma.run.findMany({ where: { trigger: 'resync' }, include: { walks: true } });
@@ -146,10 +155,7 @@ const CASES: Readonly<Record<ActionName, Case>> = {
   },
   'issue.sync': {
     arrange: async () => {
-      await withTrouble(makeLate);
-      await sweepOf(admin.db)();
-      const issue = await admin.db.prisma.issue.findFirstOrThrow({ where: { cause: 'list_late', environment: 'test' } });
-      return { issue_id: issue.id, count: String(issue.companies) };
+      return { issue_id: await lateIssue(), count: '1' };
     },
     after: async () => expect(await syncedLists()).toEqual([[pressed.companyId, ['employees']]]),
   },
@@ -159,6 +165,20 @@ const CASES: Readonly<Record<ActionName, Case>> = {
       return { status: 'failed', environment: 'test' };
     },
     after: async () => expect(await syncedLists()).toEqual([[pressed.companyId, ['departments', 'employees']]]),
+  },
+  'run.retry': {
+    arrange: async () => {
+      await withTrouble((company) => runOf(company, 'failed'), [neighbour, abroad]);
+      return { ...fieldsOf(pressed), kind: 'sync', resources: 'employees' };
+    },
+  },
+  'issue.snooze': { arrange: async () => ({ id: await lateIssue(), days: '3', reason: 'The service moves.' }) },
+  'issue.unsnooze': {
+    arrange: async () => {
+      const id = await lateIssue();
+      await admin.call('POST', `/api/issues/${id}/snooze`, { until: hoursAgo(-72).toISOString(), reason: 'The service moves.' });
+      return { id };
+    },
   },
   'run.cancel': {
     arrange: async () => {

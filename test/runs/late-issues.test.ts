@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { findIssueCompanies } from '../../src/db/tables/issue-search.js';
+import { listIssueCompanies } from '../../src/db/tables/issue-companies.js';
 import { countOngoingIssues, listIssues, setSnooze } from '../../src/db/tables/issues.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { addCompany, addWalk, hoursAgo, sweepOf } from './issue-world.js';
@@ -137,14 +137,17 @@ test('the companies of an issue are those that the sweep counts', async () => {
     secondsLeft: 1,
     isNightYoung: true,
   } as const;
-  const ofCause = (cause: string, page = {}) =>
-    findIssueCompanies(database.db, { cause, environment: 'test', resource: 'employees' }, { ...search, limit: 10, ...page });
-  expect(await ofCause('service_refused')).toEqual({ data: [failing.companyId] });
+  const ofCause = async (cause: string, page = {}) => {
+    const issue = { cause, environment: 'test', resource: 'employees' } as const;
+    const { data, nextCursor } = await listIssueCompanies(database.db, issue, { ...search, limit: 10, ...page });
+    return [data.map(({ companyId }) => companyId), nextCursor] as const;
+  };
+  expect(await ofCause('service_refused')).toEqual([[failing.companyId], undefined]);
   const ids = others.map(({ companyId }) => companyId).toSorted();
-  expect(await ofCause('list_late')).toEqual({ data: ids });
-  const first = await ofCause('list_late', { limit: 1 });
-  expect(first.data).toEqual([ids[0]]);
-  expect(await ofCause('list_late', { limit: 1, cursor: first.nextCursor })).toEqual({ data: [ids[1]] });
+  expect(await ofCause('list_late')).toEqual([ids, undefined]);
+  const [first, cursor] = await ofCause('list_late', { limit: 1 });
+  expect(first).toEqual([ids[0]]);
+  expect(await ofCause('list_late', { limit: 1, cursor })).toEqual([[ids[1]], undefined]);
 });
 
 describe('a snoozed issue', () => {

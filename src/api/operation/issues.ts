@@ -6,7 +6,7 @@ import { causeOf } from '../../core/issue-causes.js';
 import { withoutSlash } from '../../core/own-address.js';
 import type { Database } from '../../db/connection/database.js';
 import { findCompanyNames } from '../../db/tables/companies.js';
-import { findIssueCompanies } from '../../db/tables/issue-search.js';
+import { listIssueCompanies } from '../../db/tables/issue-companies.js';
 import { findIssue, ISSUE_SEVERITIES, ISSUE_STATUSES, type IssueRow, listIssues, setSnooze } from '../../db/tables/issues.js';
 import { findListStates, LIST_STATES, type ListWithState } from '../../db/tables/list-states.js';
 import { type IssueSearchDependencies, issueSearchOf } from '../../runs/issue-search.js';
@@ -144,7 +144,7 @@ export function issueRoutes(deps: IssueRoutesDependencies): FastifyPluginAsyncZo
       }),
       async ({ params: { id }, query }) => {
         const issue = await findIssue(db, { id });
-        const { data, nextCursor } = await findIssueCompanies(db, issue, { ...search(), ...query });
+        const { data, nextCursor } = await listIssueCompanies(db, issue, { ...search(), ...query });
         return { data: await presentCompanies(issue, data), next_cursor: nextCursor ?? null };
       },
     );
@@ -190,9 +190,9 @@ export function issueRoutes(deps: IssueRoutesDependencies): FastifyPluginAsyncZo
 
   async function presentCompanies(
     { environment, resource }: IssueRow,
-    companyIds: readonly string[],
+    keys: readonly CompanyKey[],
   ): Promise<IssueCompanyModel[]> {
-    const keys: CompanyKey[] = companyIds.map((companyId) => ({ environment, companyId }));
+    const companyIds = keys.map(({ companyId }) => companyId);
     const resources = resource === null ? [] : [resource];
     const [names, lists] = await Promise.all([
       findCompanyNames(db, keys),

@@ -1,10 +1,9 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { CompanyKey } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
-import { findIssueCompanies } from '../../db/tables/issue-search.js';
-import { findIssue, type IssueRow } from '../../db/tables/issues.js';
+import { findIssueCompanies } from '../../db/tables/issue-companies.js';
+import { findIssue } from '../../db/tables/issues.js';
 import { type ChosenCompanies, MOST_SKIPPED } from '../../db/tables/run-requests.js';
 import { type IssueSearchDependencies, issueSearchOf } from '../../runs/issue-search.js';
 import type { Runs, SyncFilter } from '../../runs/runs.js';
@@ -17,8 +16,6 @@ import { operationsOf } from '../plumbing/operations.js';
 const MOST_COMPANIES = 2_000;
 /** Companies that an audit entry names; it counts all of them. */
 const MOST_AUDITED = 100;
-/** Companies of an issue that one statement reads. */
-const PAGE_OF_ISSUE = 10_000;
 /** Companies that a preview names. */
 const SAMPLE = 20;
 
@@ -157,23 +154,10 @@ export function syncRoutes(deps: SyncRoutesDependencies): FastifyPluginAsyncZod 
       throw contradiction(`The issue is one of the environment ${issue.environment}: leave out environment.`);
     if (issue.resource !== null && resources?.some((resource) => resource !== issue.resource))
       throw contradiction(`The issue is one of the list ${issue.resource}: leave out resources.`);
-    return { companies: await companiesOf(issue), resources: issue.resource === null ? resources : [issue.resource] };
-  }
-
-  /** All companies that have the trouble now, as the sweep finds them. */
-  async function companiesOf(issue: IssueRow): Promise<CompanyKey[]> {
-    const companies: CompanyKey[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await findIssueCompanies(db, issue, {
-        ...search(),
-        limit: PAGE_OF_ISSUE,
-        ...(cursor !== undefined && { cursor }),
-      });
-      companies.push(...page.data.map((companyId) => ({ environment: issue.environment, companyId })));
-      cursor = page.nextCursor;
-    } while (cursor !== undefined);
-    return companies;
+    return {
+      companies: await findIssueCompanies(db, issue, search()),
+      resources: issue.resource === null ? resources : [issue.resource],
+    };
   }
 
   async function presentSkipped({ skipped, skippedCount }: ChosenCompanies) {

@@ -3,15 +3,11 @@
 import type { Environment } from '../../core/company.js';
 import { ISSUE_STATES, type IssueState } from '../../core/issue-causes.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../connection/database.js';
-import { readByIndex } from '../statements/by-index.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { IS_OURS } from './installation.js';
 import { proofOf } from './list-states.js';
 import { failedNightExports } from './night-exports.js';
 import { WAS_TRIED } from './notifications.js';
 import { REFRESH_FAILS } from './put-off-tokens.js';
-import { UNNAMED } from './quarantined-tokens.js';
 import { A_QUEUE_WAS_STOPPED } from './queue-stops.js';
 import { IS_OLDER_THAN_OPENING } from './refresh-breakers.js';
 import { nearlyFullLists } from './schema-columns.js';
@@ -158,27 +154,4 @@ export function eachCompanyWithTrouble(search: IssueSearch): Prisma.Sql {
       SELECT cause, environment, resource, company_id, may_delay AND CASE WHEN resource IS NULL THEN one_is_late ELSE list_is_late END AS delays
       FROM weighed WHERE cause <> 'list_late' OR NOT is_explained
     )`;
-}
-
-/** The companies that have the trouble of the issue now, by id: those that the sweep counts. */
-export async function findIssueCompanies(
-  db: Pick<Database, 'prisma'>,
-  issue: { readonly cause: string; readonly environment: Environment; readonly resource: string | null },
-  { limit, cursor, ...search }: IssueSearch & PageQuery,
-): Promise<Page<string>> {
-  const after = cursor === undefined ? null : readCursor(cursor, /^[0-9a-f-]{36}$/);
-  const rows = await readByIndex(
-    db,
-    (tx) => tx.$queryRaw<{ companyId: string }[]>`
-      WITH ${eachCompanyWithTrouble(search)}
-      SELECT DISTINCT company_id AS "companyId" FROM each
-      WHERE cause = ${issue.cause} AND environment = ${issue.environment} AND resource IS NOT DISTINCT FROM ${issue.resource}::text
-        AND company_id <> ${UNNAMED}::uuid AND (${after}::uuid IS NULL OR company_id > ${after}::uuid)
-      ORDER BY company_id LIMIT ${limit + 1}::int`,
-  );
-  return pageOf(
-    rows.map(({ companyId }) => companyId),
-    limit,
-    (companyId) => companyId,
-  );
 }
