@@ -97,11 +97,11 @@ test('the state of each list of a company is printed with what the service says,
 });
 
 test('runs say which list failed and why, or how far they are, and are filtered by reason and day', async () => {
-  const company = await admin.addCompany();
-  const walk = { ...company, position: 0, status: 'failed' };
+  const busy = await admin.addCompany();
+  const walk = { ...busy, position: 0, status: 'failed' };
   const error = { code: 'service_refused', message: 'It answered 403.' };
   const failed = { ...walk, resource: 'departments', error };
-  const run = { ...company, trigger: 'resync', mode: 'full' };
+  const run = { ...busy, trigger: 'resync', mode: 'full' };
   await admin.db.prisma.run.create({ data: { ...run, status: 'failed', error, walks: { create: [failed] } } });
   const read = { ...walk, resource: 'employees', status: 'running', received: 40, totalRecords: 100 };
   await admin.db.prisma.run.create({ data: { ...run, status: 'running', startedAt: new Date(), walks: { create: [read] } } });
@@ -110,7 +110,7 @@ test('runs say which list failed and why, or how far they are, and are filtered 
   const { stdout } = await operate(
     'runs',
     '--company',
-    company.companyId,
+    busy.companyId,
     '--environment',
     'test',
     '--trigger',
