@@ -5,9 +5,8 @@ import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { filtersOf, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { RecordLink, type RecordPlace } from '../parts/record-links.js';
+import { RecordLink, type RecordPlace, ValuesHidden } from '../parts/record-links.js';
 import { CompanyLink, Environment, Link } from '../parts/shown-values.js';
-import { ValuesHidden } from '../parts/values-hidden.js';
 
 /** A record may have many members, so a page has few records. */
 const LIMIT = '50';

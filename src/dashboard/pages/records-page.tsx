@@ -8,9 +8,8 @@ import { Field, Select } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
 import { filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { erasePath, RecordLink } from '../parts/record-links.js';
+import { erasePath, RecordLink, useSeesValues, ValuesHidden } from '../parts/record-links.js';
 import { Environment, Link } from '../parts/shown-values.js';
-import { useSeesValues, ValuesHidden } from '../parts/values-hidden.js';
 import { useAddress } from '../parts/view.js';
 
 const PATH = '/records';

@@ -10,7 +10,7 @@ import {
   ONE_COMPANY,
   RESOURCE,
 } from '../parts/list-page.js';
-import { rejectedInWords } from '../parts/rejected-in-words.js';
+import { ValuesHidden } from '../parts/record-links.js';
 import { Link, numberText } from '../parts/shown-values.js';
 
 export const rejectedPage = listPage<RejectedRecordModel>({
@@ -27,7 +27,7 @@ function Rejected(found: ListProps<RejectedRecordModel>) {
   const isHidden = found.list.data.some(({ text_hidden }) => text_hidden);
   return (
     <>
-      {isHidden && <p class="hint">Values of records are shown to operators and admins.</p>}
+      {isHidden && <ValuesHidden />}
       <FoundTable
         {...found}
         caption="Rejected records, with the reason and the place of each"
@@ -47,6 +47,16 @@ export const PLACE: Column<RejectedRecordModel> = column(
     numeric: true,
   },
 );
+/** Why a record was rejected (docs/verification.md). */
+const REASONS: Readonly<Record<string, string>> = {
+  not_an_object: 'It is not a JSON object.',
+  no_id: 'It has no id.',
+  unusable_id: 'Its id is too long, or looks like a key that Muster gives.',
+  nul: 'It has a NUL character, which PostgreSQL cannot store.',
+  lone_surrogate: 'It has half of a character, which PostgreSQL cannot store.',
+  number_out_of_range: 'It has a number that PostgreSQL cannot store.',
+};
+
 export const REASON: Column<RejectedRecordModel> = column('Why', ({ reason }) => rejectedInWords(reason));
 
 const COLUMNS: readonly Column<RejectedRecordModel>[] = [
@@ -69,4 +79,8 @@ const TEXT: Column<RejectedRecordModel> = column('Record', ({ text }) => <code c
 function shortened(text: string): string {
   const characters = Array.from(text.slice(0, MOST_SHOWN * 2));
   return characters.length > MOST_SHOWN ? `${characters.slice(0, MOST_SHOWN).join('')}…` : text;
+}
+
+function rejectedInWords(reason: string): string {
+  return (Object.hasOwn(REASONS, reason) && REASONS[reason]) || `${reason.replaceAll('_', ' ')}.`;
 }

@@ -72,7 +72,7 @@ function Late({ issue: { late, companies } }: { readonly issue: IssueModel }) {
   return <span>{isAll ? (companies === 1 ? 'and it is late' : 'all of them late') : `${numberText(late)} of them late`}</span>;
 }
 
-export function Snoozed({ snoozed }: Pick<IssueModel, 'snoozed'>) {
+function Snoozed({ snoozed }: Pick<IssueModel, 'snoozed'>) {
   if (!snoozed) return null;
   return (
     <span class="state">

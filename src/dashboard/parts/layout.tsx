@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { renderToString } from 'preact-render-to-string';
 import { findAction } from './actions.js';
-import { PrintedHead } from './printed.js';
 import { numberText, ZoneOfTimes } from './shown-values.js';
+import { wholeText } from './times.js';
 import { useAddress, useView, type View, ViewContext, type Viewer } from './view.js';
 
 export interface PageContent {
@@ -137,6 +137,18 @@ export function NotDone({ name }: { readonly name: string }) {
   return (
     <p class="notice warn" role="alert">
       Your session had ended. Nothing was done: {action ? <>“{action.label}” was not pressed.</> : 'the form was not sent.'}
+    </p>
+  );
+}
+
+/** The head of a page on paper, where neither the bar nor the address of the browser is: what was printed, when, and from which installation. */
+function PrintedHead({ title }: { readonly title: string }) {
+  const { address, now, publicUrl, timezone } = useView();
+  return (
+    <p class="printed">
+      <b>{title}</b>
+      <span>{wholeText(now, timezone)}</span>
+      <span>{publicUrl + address}</span>
     </p>
   );
 }

@@ -1,7 +1,7 @@
+import { mayAct, SEES_VALUES } from '../../api/plumbing/caller.js';
 import { Field } from './fields.js';
 import { Link } from './shown-values.js';
-import { useSeesValues } from './values-hidden.js';
-import { useAddress } from './view.js';
+import { useAddress, useView } from './view.js';
 
 /** A record of a company's list. */
 export interface RecordPlace {
@@ -43,4 +43,15 @@ export function FindRecord({ environment, company_id }: { readonly environment: 
       <button>Find</button>
     </form>
   );
+}
+
+/** Says why a page has ids and no names. */
+export function ValuesHidden() {
+  return <p class="hint">Values of records are shown to operators and admins.</p>;
+}
+
+/** Whether the viewer is shown values of records. */
+export function useSeesValues(): boolean {
+  const { viewer } = useView();
+  return viewer !== undefined && mayAct(viewer.caller, SEES_VALUES);
 }
