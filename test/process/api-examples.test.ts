@@ -37,10 +37,21 @@ const pathOf = (name: (typeof NAMES)[number]) => `/api/companies/test/${idOf(nam
 beforeAll(async () => {
   deployment = await Deployment.open({
     sandbox: { companies: NAMES.map((name) => ({ name, employees: 640 })) },
-    env: { NOTIFY_WEBHOOK_URL: 'http://127.0.0.1:9/', NOTIFY_WEBHOOK_SECRET: SECRET },
+    env: {
+      NOTIFY_WEBHOOK_URL: 'http://127.0.0.1:9/',
+      NOTIFY_WEBHOOK_SECRET: SECRET,
+      SYNC_CRON: anHourAgo(),
+      SYNC_TIMEZONE: 'UTC',
+      SYNC_SPREAD_MINUTES: '0',
+    },
   });
 });
 afterAll(() => deployment.close());
+
+/** A daily schedule whose newest night began within the last two hours: all runs of this file belong to that night. */
+function anHourAgo(): string {
+  return `0 ${new Date(Date.now() - 3_600_000).getUTCHours()} * * *`;
+}
 
 /** Calls the operation, and keeps what was sent and answered. Throws unless it succeeds. */
 async function call<T>(operation: string, method: string, path: string, body?: object): Promise<T> {
@@ -70,6 +81,9 @@ test('every operation can be called as its example says', async () => {
   const worker = await deployment.startWorker();
   for (const name of ['synced', 'held', 'revoked'] as const) await deployment.onboard(idOf(name));
   for (const name of ['synced', 'held', 'revoked'] as const) await deployment.runEnd(idOf(name));
+  // As if the companies had been onboarded the day before, and their first runs were those of the night.
+  await database.db.pool.query("UPDATE muster.connections SET created_at = created_at - interval '1 day'");
+  await database.db.pool.query("UPDATE muster.runs SET trigger = 'nightly'");
   sandbox.list(idOf('held'), 'employees').remove(0, 600);
   sandbox.list(idOf('held'), 'departments').remove(0, 36);
   await sync('held');
@@ -92,11 +106,26 @@ test('every operation can be called as its example says', async () => {
   await call('showRun', 'GET', `/api/runs/${id}`);
   await call('diffRuns', 'GET', `/api/runs/${id}/diff?resource=employees`);
   await call('showCompanyHistory', 'GET', `${pathOf('synced')}/history`);
-  await call('listNights', 'GET', '/api/nights');
+  await waitFor(async () => {
+    const { data } = await call<{ data: { runs: { finished: number } }[] }>('listNights', 'GET', '/api/nights');
+    return data.some(({ runs }) => runs.finished === 3);
+  });
+  await database.db.pool.query(
+    "UPDATE muster.lists SET last_verified_at = now() - interval '28 hours' WHERE company_id = $1 AND resource = 'employees'",
+    [idOf('revoked')],
+  );
+  await call('showLastNight', 'GET', '/api/last-night');
+  await call('listUnproved', 'GET', '/api/unproved?limit=1');
   await call('showOverview', 'GET', '/api/overview');
   await call('countLists', 'GET', '/api/list-counts');
   const issue = await found<{ id: string }>('listIssues', '/api/issues?status=ongoing&limit=1');
   await call('showIssue', 'GET', `/api/issues/${issue.id}`);
+  await call('listIssueCompanies', 'GET', `/api/issues/${issue.id}/companies?limit=1`);
+  await call('snoozeIssue', 'POST', `/api/issues/${issue.id}/snooze`, {
+    until: new Date(Date.now() + 3 * 86_400_000).toISOString(),
+    reason: 'The customer answers on Monday.',
+  });
+  await call('unsnoozeIssue', 'POST', `/api/issues/${issue.id}/unsnooze`);
   await call('listChanges', 'GET', '/api/changes?resource=employees&limit=1');
   await call('listBarriers', 'GET', '/api/barriers?resource=employees&limit=1');
   const certificate = await found<{ id: string }>('listCertificates', '/api/certificates?limit=1');
