@@ -11,7 +11,9 @@ beforeAll(async () => {
   const { json } = await admin.call('GET', '/api/last-night');
   beganHoursAgo = (Date.now() - Date.parse(json.began_at)) / 3_600_000;
 });
-beforeEach(() => admin.db.pool.query('TRUNCATE muster.connections, muster.lists, muster.runs, muster.holds CASCADE'));
+beforeEach(() =>
+  admin.db.pool.query('TRUNCATE muster.connections, muster.lists, muster.runs, muster.holds, mirror.companies CASCADE'),
+);
 afterAll(() => admin.stop());
 
 const night = async (query = '') => (await admin.call('GET', `/api/last-night${query}`)).json;
@@ -75,6 +77,13 @@ test('lists that lack a proof are counted and listed by the state that says why'
   const rest = await unproved(`?limit=3&cursor=${first.next_cursor}`);
   expect([...first.data, ...rest.data]).toEqual(data);
   expect(rest.next_cursor).toBeNull();
+  await admin.db.prisma.company.create({ data: { ...late, name: 'Ærlig Såpe AS' } });
+  for (const search of ['erlig', 'sape as', 'SÅPE', late.companyId.slice(0, 13)].map(encodeURIComponent))
+    expect((await unproved(`?company=${search}`)).data).toMatchObject([
+      { company_id: late.companyId, company_name: 'Ærlig Såpe AS' },
+    ]);
+  for (const query of ['company=tre%20sm%C3%A5', 'company=sape&environment=production', 'company=sape&state=failed'])
+    expect(await unproved(`?${query}`)).toEqual({ data: [], next_cursor: null });
   expect((await admin.call('GET', '/api/unproved?cursor=!!')).status).toBe(400);
 });
 

@@ -153,20 +153,31 @@ test('the warehouse says the same of the lists that were requested, and keeps th
   expect(rows.map(({ resource }) => resource)).toContain('shifts');
 });
 
-test('issues count the active companies among them', () => {
-  const issueOf = (cause: string, key: { environment: string; resource?: string }) =>
-    issues.find((one) => one.cause === cause && one.environment === key.environment && one.resource === key.resource)
-      ?.companies ?? 0;
+test('issues count the active companies among them, and each late list once', () => {
+  const issue = (cause: string, key: { environment: string; resource?: string }) =>
+    issues.find((one) => one.cause === cause && one.environment === key.environment && one.resource === key.resource);
+  const issueOf = (cause: string, key: { environment: string; resource?: string }) => issue(cause, key)?.companies ?? 0;
+  const lateOf = (cause: string, key: { environment: string; resource?: string }) => issue(cause, key)?.late ?? 0;
   for (const { environment, resource } of KEYS) {
     const here = lists().filter(({ company, list }) => company.environment === environment && list.resource === resource);
     const active = here.filter(({ company }) => company.status === 'active');
-    expect(issueOf('list_late', { environment, resource })).toBe(active.filter(({ proof }) => proof === 'late').length);
+    const late = active.filter(({ proof }) => proof === 'late');
+    const unexplained = late.filter(({ list }) => list.state !== 'failed' && !list.hold);
+    expect(issueOf('list_late', { environment, resource })).toBe(unexplained.length);
+    const explaining = issues.filter((one) => one.environment === environment && one.resource === resource);
+    expect(unexplained.length + explaining.reduce((sum, one) => sum + (one.late ?? 0), 0)).toBe(late.length);
     expect(issueOf('deletions_held', { environment, resource })).toBe(here.filter(({ list }) => list.hold).length);
-    for (const code of ['service_refused', 'service_unreachable', 'malformed_envelope'])
-      expect(issueOf(code, { environment, resource })).toBe(
-        active.filter(({ list }) => list.state === 'failed' && list.reason === code).length,
-      );
+    expect(lateOf('deletions_held', { environment, resource })).toBe(late.filter(({ list }) => list.hold).length);
+    for (const code of ['service_refused', 'service_unreachable', 'malformed_envelope']) {
+      const failed = ({ list }: (typeof active)[number]) => list.state === 'failed' && list.reason === code;
+      expect(issueOf(code, { environment, resource })).toBe(active.filter(failed).length);
+      expect(lateOf(code, { environment, resource })).toBe(late.filter(failed).length);
+    }
   }
+  expect(issues.filter((one) => one.resource === undefined && one.late !== undefined)).toEqual([]);
+  expect(issues.reduce((sum, one) => sum + (one.cause === 'list_late' ? one.companies : (one.late ?? 0)), 0)).toBe(
+    lists().filter(({ company, proof }) => company.status === 'active' && proof === 'late').length,
+  );
   for (const environment of ENVIRONMENTS)
     expect(issueOf('reauthorization_required', { environment })).toBe(
       companies.filter((company) => company.environment === environment && company.status === 'reauthorization_required').length,
