@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Authenticator } from '../../../src/api/plumbing/authenticator.js';
 import { type AdminDependencies, createAdminServer } from '../../../src/api/server.js';
+import { loadCatalogue } from '../../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../../src/core/clock.js';
 import { MusterError } from '../../../src/core/errors.js';
 import { Secret } from '../../../src/core/secret.js';
@@ -292,9 +293,17 @@ describe('open pages', () => {
         'get /api/companies',
         'get /api/companies/{environment}/{company_id}',
         'get /api/companies/{environment}/{company_id}/history',
+        'get /api/companies/{environment}/{company_id}/record',
+        'get /api/companies/{environment}/{company_id}/records',
         'get /api/holds',
         'get /api/issues',
         'get /api/issues/{id}',
+        'get /api/issues/{id}/companies',
+        'get /api/last-night',
+        'get /api/list-counts',
+        'get /api/unproved',
+        'post /api/issues/{id}/snooze',
+        'post /api/issues/{id}/unsnooze',
         'get /api/nights',
         'get /api/notifications',
         'get /api/overview',
@@ -363,20 +372,26 @@ describe('open pages', () => {
       'ConnectLink',
       'CreatedToken',
       'Diff',
+      'FoundRecord',
       'Hold',
       'Installation',
       'Issue',
+      'IssueCompany',
       'KeySet',
+      'LastNight',
+      'ListCounts',
       'ListHistory',
       'NamedToken',
       'Night',
       'Notification',
       'Overview',
       'Problem',
+      'Progress',
       'QuarantinedToken',
       'Queue',
       'QueuedSyncs',
       'ReauthorizationLink',
+      'Record',
       'RecordDiff',
       'RedeliveredNotifications',
       'RejectedRecord',
@@ -387,6 +402,7 @@ describe('open pages', () => {
       'SchemaColumn',
       'SyncPreview',
       'TriedList',
+      'UnprovedList',
       'Verify',
       'Walk',
     ]);
@@ -444,22 +460,14 @@ describe('start and stop', () => {
       db: admin.db,
       schedule: { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 },
       staleAfterHours: 26,
+      catalogue: loadCatalogue(),
       providers: {},
       metrics: new Registry(),
       readiness: [],
       queueLook: { look: async () => [] },
       ...({} as Pick<
         AdminDependencies,
-        | 'catalogue'
-        | 'connections'
-        | 'onboarding'
-        | 'connectLinks'
-        | 'authorization'
-        | 'runs'
-        | 'vault'
-        | 'answers'
-        | 'apiOf'
-        | 'tokensOf'
+        'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'vault' | 'answers' | 'apiOf' | 'tokensOf'
       >),
       ...options,
     });
