@@ -91,7 +91,12 @@ export function createMetrics({ db, resources, staleAfterHours, waitingJobs }: M
       ),
   );
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
-  add('muster_issues', 'Ongoing issues by cause.', ['severity', 'cause', 'environment'], () => countIssuesByCause(db.prisma));
+  add(
+    'muster_issues',
+    'Ongoing issues by cause, those that a person has snoozed as well.',
+    ['severity', 'cause', 'environment'],
+    () => countIssuesByCause(db.prisma),
+  );
   add('muster_notifications', 'Notifications that were not delivered, by status.', ['status'], () => countUndelivered(db.prisma));
   byEnvironment('muster_request_limit', 'Requests a second that were found to be the limit.', ({ rate }) => rate);
   byEnvironment('muster_requests_last_minute', 'Requests that left in the last minute.', ({ used }) => used);

@@ -80,9 +80,11 @@ test('the command line shows them, and has one sent once more', async () => {
   expect([failed.code, failed.stdout.split('\n')]).toEqual([
     0,
     [
-      expect.stringMatching(/^NOTIFICATION +OCCURRED +TYPE +ENVIRONMENT +COMPANY +STATUS +ATTEMPTS +NEXT +LAST ERROR$/),
+      expect.stringMatching(/^NOTIFICATION +OCCURRED +TYPE +ENVIRONMENT +COMPANY +NAME +STATUS +ATTEMPTS +NEXT +LAST ERROR$/),
       expect.stringMatching(
-        new RegExp(`^${ids[0]} +\\S+ \\S+Z +run_failed +test +${company.companyId} +failed +7 +- +answered 404$`),
+        new RegExp(
+          `^${ids[0]} +\\S+ \\S+Z +run_failed +test +${company.companyId} +Company ${company.companyId.slice(0, 4)} +failed +7 +- +answered 404$`,
+        ),
       ),
       '',
     ],
