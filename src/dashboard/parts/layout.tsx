@@ -112,7 +112,7 @@ function Header({ caller, csrf }: Viewer) {
 function Count({ of: count = 0, word }: { readonly of: number | undefined; readonly word: string }) {
   if (count === 0) return null;
   return (
-    <span class="count">
+    <span class="badge">
       {numberText(count)}
       <span class="unseen"> {word}</span>
     </span>

@@ -88,18 +88,18 @@ test('the menu counts open issues and holds, without a change to the names of it
   await addIssue('list_late');
   await addIssue('service_error', { snoozedUntil: hoursAgo(-5) });
   const menu = async () => /<nav aria-label="Pages">.*?<\/nav>/.exec((await page.open('/tokens')).html)![0];
-  await eventually(menu).toContain('<span class="count">1<span class="unseen"> open</span></span>');
-  expect((await menu()).match(/class="count"/g)).toHaveLength(1);
+  await eventually(menu).toContain('<span class="badge">1<span class="unseen"> open</span></span>');
+  expect((await menu()).match(/class="badge"/g)).toHaveLength(1);
   expect(await menu()).toMatch(/<a href="\/issues"[^>]*>Issues<\/a>/);
   await admin.db.prisma.issue.deleteMany();
-  await eventually(menu).not.toContain('class="count"');
+  await eventually(menu).not.toContain('class="badge"');
 });
 
 test('a page does not wait for the numbers of the menu while the database lets them wait', async () => {
   const client = await admin.db.pool.connect();
   await client.query('BEGIN; LOCK TABLE muster.issues IN ACCESS EXCLUSIVE MODE');
   try {
-    await eventually(async () => (await page.open('/tokens')).html.includes('class="count"')).toBe(false);
+    await eventually(async () => (await page.open('/tokens')).html.includes('class="badge"')).toBe(false);
     expect((await page.open('/tokens')).status).toBe(200);
   } finally {
     await client.query('ROLLBACK');
