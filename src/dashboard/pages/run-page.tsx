@@ -176,7 +176,7 @@ function WalkCard({ run, walk, isSaidAbove }: WalkCardProps) {
         </Count>
       </dl>
       <Outcome walk={walk} />
-      {walk.hold && <Held run={run} resource={resource} hold={walk.hold} />}
+      {walk.hold && <Held resource={resource} hold={walk.hold} />}
       <WalkLinks run={run} walk={walk} />
       {resumed && <p class="hint">It continued from a checkpoint. The counts include the records received before.</p>}
       {walk.error && !isSaidAbove && <Failure {...walk.error} />}
@@ -186,18 +186,16 @@ function WalkCard({ run, walk, isSaidAbove }: WalkCardProps) {
 }
 
 interface HeldProps {
-  readonly run: RunModel;
   readonly resource: string;
   readonly hold: NonNullable<WalkModel['hold']>;
 }
 
 /** The deletions that the walk found and that wait, or what was decided about them. */
-function Held({ run, resource, hold }: HeldProps) {
-  const { count, status } = hold;
+function Held({ resource, hold: { id, count, status } }: HeldProps) {
   return (
     <p class={status === 'open' ? 'proof warn' : 'proof'}>
       {numberText(count)} {count === 1 ? 'deletion was' : 'deletions were'} held back. <State of={status} />{' '}
-      <Link to={listAddress('/holds', { environment: run.environment, company_id: run.company_id, status })}>
+      <Link to={`/holds/${id}`}>
         See the hold<span class="unseen"> of {resource}</span>
       </Link>
     </p>
@@ -206,7 +204,7 @@ function Held({ run, resource, hold }: HeldProps) {
 
 /** Where the changes, the rejected records and the certificate of a list are. */
 function WalkLinks({ run, walk }: { readonly run: RunModel; readonly walk: WalkModel }) {
-  const { resource, inserted, updated, deleted, rejected, verified } = walk;
+  const { resource, inserted, updated, deleted, rejected, verified, finished_at } = walk;
   const list = { environment: run.environment, company_id: run.company_id, resource };
   const ofList = <span class="unseen"> of {resource}</span>;
   if (run.company_removed) return null;
@@ -218,7 +216,12 @@ function WalkLinks({ run, walk }: { readonly run: RunModel; readonly walk: WalkM
         </Link>
       )}
       {rejected > 0 && <Link to={listAddress('/rejected', list)}>Rejected records{ofList}</Link>}
-      {verified && <Link to={listAddress('/certificates', list)}>Certificates{ofList}</Link>}
+      {verified && (
+        // The newest of these is the certificate of this walk: it was verified before it ended, and later walks are left out.
+        <Link to={listAddress('/certificates', { ...list, ...(finished_at !== null && { until: finished_at }) })}>
+          Certificates{ofList}
+        </Link>
+      )}
     </p>
   );
 }

@@ -155,15 +155,26 @@ test('a run that left records out is not plain green, and leads to them', async 
   expect(await runPage(absent)).toContain('<span class="state good">Succeeded</span>');
 });
 
+test('a proved list leads to its certificate, above those of earlier walks and without those of later ones', async () => {
+  const company = await admin.addCompany();
+  const finishedAt = new Date('2026-03-01T02:10:00.123Z');
+  const id = await runOf(company, { finishedAt }, [{ resource: 'departments', finishedAt }]);
+  const list = `environment=test&amp;company_id=${company.companyId}&amp;resource=departments`;
+  const address = `/certificates?${list}&amp;until=${encodeURIComponent(finishedAt.toISOString())}`;
+  expect(await runPage(id)).toContain(`href="${address}"`);
+  expect((await page.open(address.replaceAll('&amp;', '&'))).status).toBe(200);
+});
+
 test('a hold is shown on the run that found it', async () => {
   const company = await admin.addCompany();
   const id = await runOf(company, { finishedAt: new Date() }, [{ resource: 'employees' }]);
   const { id: walkId } = await admin.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
   const hold = { ...company, resource: 'employees', runId: id, walkId, count: 40, living: 41, sample: [], status: 'open' };
-  await admin.db.prisma.hold.create({ data: hold });
+  const { id: holdId } = await admin.db.prisma.hold.create({ data: hold });
   const html = await runPage(id);
   expect(wordsOf(html)).toContain('40 deletions were held back. Open See the hold of employees');
-  expect(html).toContain(`/holds?environment=test&amp;company_id=${company.companyId}&amp;status=open`);
+  expect(html).toContain(`href="/holds/${holdId}"`);
+  expect((await page.open(`/holds/${holdId}`)).status).toBe(200);
   await admin.db.prisma.hold.updateMany({ where: { walkId }, data: { status: 'rejected' } });
   expect(wordsOf(await runPage(id))).toContain('40 deletions were held back. Rejected See the hold');
 });
