@@ -30,7 +30,7 @@ const COMPANY = '(production|test)\\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 const CURSOR = new RegExp(`^${COMPANY}$`);
 const CURSOR_OF_NUMBER = new RegExp(`^${COMPANY}\\|-?\\d{1,18}$`);
 /** PostgreSQL takes no NUL. */
-const CURSOR_OF_TEXT = new RegExp(`^${COMPANY}\\|[^\\0]{1,1000}$`);
+const CURSOR_OF_TEXT = new RegExp(`^${COMPANY}\\|[^\\0]{0,1000}$`);
 
 /**
  * Throws `invalid_request` for a cursor that no response gave. The statement contains only the filters that are given: a plan that fits all of them

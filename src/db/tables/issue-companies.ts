@@ -32,7 +32,7 @@ export async function listIssueCompanies(
   issue: IssueOf,
   { limit, cursor, ...search }: IssueSearch & PageQuery,
 ): Promise<Page<CompanyKey>> {
-  const after = cursor === undefined ? null : readCursor(cursor, /^[0-9a-f-]{36}$/);
+  const after = cursor === undefined ? null : readCursor(cursor, /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   const rows = await readByIndex(
     db,
     (tx) => tx.$queryRaw<CompanyKey[]>`

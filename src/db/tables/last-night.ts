@@ -92,14 +92,15 @@ export interface LackingList extends CompanyKey {
   readonly lastRunId: string | null;
 }
 
+const CURSOR = /^(?:production|test)\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\/\w+$/;
+
 /** The due lists that lack a proof, by environment, company and list. */
 export async function listLacking(db: Pick<Database, 'prisma'>, filter: LackingFilter): Promise<Page<LackingList>> {
   const { companyId = null, companies, state = null, limit, cursor } = filter;
   const isAmong = companies
     ? Prisma.sql`(environment, company_id) IN (SELECT * FROM unnest(${companies.map(({ environment }) => environment)}::text[], ${companies.map((each) => each.companyId)}::uuid[]))`
     : Prisma.sql`TRUE`;
-  const [environment, company, resource] =
-    cursor === undefined ? [null, null, null] : readCursor(cursor, /^(?:production|test)\/[0-9a-f-]{36}\/\w+$/).split('/');
+  const [environment, company, resource] = cursor === undefined ? [null, null, null] : readCursor(cursor, CURSOR).split('/');
   const rows = await readByIndex(
     db,
     (tx) => tx.$queryRaw<LackingList[]>`

@@ -162,6 +162,17 @@ test.each([
   expect(await admin.call('GET', `${base}/${path}`)).toMatchObject({ status, json: { code } });
 });
 
+test.each([
+  String.raw`["exact","employees","\x"]`,
+  String.raw`["exact","employees","\u0000"]`,
+  '["exact","employees","a\nb"]',
+  '["exact","departments_of_old","a"]',
+])('the cursor %j is refused', async (text) => {
+  const cursor = Buffer.from(text).toString('base64url');
+  const { status, json } = await admin.call('GET', `${base}/records?q=a&cursor=${cursor}`);
+  expect([status, json.code]).toEqual([400, 'invalid_request']);
+});
+
 test('an unknown company is not found', async () => {
   for (const path of ['records?q=1', 'record?resource=employees&id=1'])
     expect(await admin.call('GET', `/api/companies/test/5f0a3c1e-0000-4000-8000-000000000000/${path}`)).toMatchObject({

@@ -84,7 +84,8 @@ test('lists that lack a proof are counted and listed by the state that says why'
     ]);
   for (const query of ['company=tre%20sm%C3%A5', 'company=sape&environment=production', 'company=sape&state=failed'])
     expect(await unproved(`?${query}`)).toEqual({ data: [], next_cursor: null });
-  expect((await admin.call('GET', '/api/unproved?cursor=!!')).status).toBe(400);
+  for (const cursor of ['!!', Buffer.from(`test/${'f'.repeat(36)}/employees`).toString('base64url')])
+    expect((await admin.call('GET', `/api/unproved?cursor=${cursor}`)).status).toBe(400);
 });
 
 test('companies that are paused or new, and lists that a company does not have, are not due', async () => {

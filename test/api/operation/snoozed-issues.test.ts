@@ -105,6 +105,8 @@ test('the companies of an issue come with the state of their list, page by page'
   const { id } = await addIssue({ companies: 3 });
   const first = (await admin.call('GET', `/api/issues/${id}/companies?limit=2`)).json;
   const rest = (await admin.call('GET', `/api/issues/${id}/companies?limit=2&cursor=${first.next_cursor}`)).json;
+  const wrong = Buffer.from('-'.repeat(36)).toString('base64url');
+  expect((await admin.call('GET', `/api/issues/${id}/companies?cursor=${wrong}`)).status).toBe(400);
   const all = [...first.data, ...rest.data];
   expect(all.map(({ company_id }: { company_id: string }) => company_id)).toEqual(
     companies.map(({ companyId }) => companyId).toSorted(),

@@ -83,6 +83,15 @@ describe('companies by name', () => {
     expect([namesOf(begin), begin.previous_cursor, begin.next_cursor]).toEqual([order.slice(0, 2), undefined, first.next_cursor]);
   });
 
+  test('goes on after companies whose names are nothing but marks', async () => {
+    const ids = ['eeeeeeee-0000-4000-8000-000000000001', 'eeeeeeee-0000-4000-8000-000000000002'];
+    for (const id of ids) await named('\u0301', id);
+    const first = await get('/companies?sort=name&q=eeeeeeee&limit=1');
+    const second = await get(`/companies?sort=name&q=eeeeeeee&limit=1&cursor=${first.next_cursor}`);
+    expect([...first.data, ...second.data].map(({ company_id }) => company_id)).toEqual(ids);
+    for (const companyId of ids) await admin.db.prisma.connection.deleteMany({ where: { companyId } });
+  });
+
   test('pages stay right while companies come and go', async () => {
     const first = await get('/companies?sort=name&limit=3');
     const new1 = await named('Aaron');
