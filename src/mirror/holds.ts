@@ -15,12 +15,17 @@ interface WalkOfHold {
   readonly isOfGrant: boolean;
 }
 
+export interface Approval extends Decision {
+  /** The run of the hold as the person has seen it. A walk that renews the hold may lack other rows. */
+  readonly ofRun?: string | undefined;
+}
+
 /**
  * Deletes the rows that the hold's walk lacked: of cause `grant`, the rows that its grant never received, else the others. This is allowed only while that walk is
  * the newest of its list, since a later walk, even a cancelled one, may have seen some of the rows again; and while its grant is the company's, since
  * another person may see them. Throws hold_not_found, hold_not_open.
  */
-export async function approveHold(db: Database, id: string, decision: Decision = {}): Promise<void> {
+export async function approveHold(db: Database, id: string, { ofRun, ...decision }: Approval = {}): Promise<void> {
   const work = async (tx: Transaction) => {
     const hold = await findHold(tx, id);
     const { environment, companyId, resource, runId, walkId, cause } = hold;
@@ -29,6 +34,8 @@ export async function approveHold(db: Database, id: string, decision: Decision =
     await lockOpenHold(tx, id);
     await goByIndex(tx);
     requireNewest(hold, walk);
+    if (ofRun !== undefined && ofRun !== runId)
+      throw new MusterError('hold_not_open', `A newer walk of ${resource} has renewed this hold: look at its rows again.`);
     const deleteRows = cause === 'grant' ? deleteHeldRows : deleteGoneRows;
     await deleteRows(tx, { list: { environment, companyId, resource }, runId, walkId, pass: walk.pass });
     await closeHolds(tx, { id }, 'approved', decision);

@@ -34,6 +34,15 @@ const Reason = z
 /** A request without a body gives no reason. */
 const Decision = z.strictObject({ reason: Reason }).nullish();
 
+const Approval = z
+  .strictObject({
+    reason: Reason,
+    run_id: IdParams.shape.id
+      .exactOptional()
+      .describe('run_id of the hold as the caller has seen it: if a later walk has renewed the hold, nothing is deleted (409).'),
+  })
+  .nullish();
+
 const ApproveGrants = z.strictObject({
   environment: EnvironmentName,
   cause: z.literal('grant'),
@@ -130,15 +139,17 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
         decider(`${verb}Hold`, verb === 'approve' ? 'Delete the held rows' : 'Keep the held rows', {
           ...(verb === 'approve' && { description: 'Deletes only rows that the newest verified walk did not receive.' }),
           params: IdParams,
-          body: Decision,
+          body: verb === 'approve' ? Approval : Decision,
           response: { 200: Hold },
           problems: ['hold_not_found', 'hold_not_open'],
         }),
         async ({ caller, params: { id }, body }) => {
           const hold = await findHold(db.prisma, id);
-          const decide = verb === 'approve' ? approveHold : rejectHold;
-          const reason = body?.reason;
-          await audited(db, entryOf(hold, caller, verb, reason), () => decide(db, id, { by: caller.name, reason }));
+          const { reason, run_id: ofRun }: NonNullable<z.output<typeof Approval>> = body ?? {};
+          const decision = { by: caller.name, reason };
+          await audited(db, entryOf(hold, caller, verb, reason), () =>
+            verb === 'approve' ? approveHold(db, id, { ...decision, ofRun }) : rejectHold(db, id, decision),
+          );
           const [decided] = await presentHolds(db, [await findHold(db.prisma, id)], caller);
           return decided!;
         },

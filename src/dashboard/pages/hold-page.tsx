@@ -63,7 +63,7 @@ function HoldView({ hold, rows, reason, back }: HoldViewProps) {
         <section class="card" aria-labelledby="question">
           <p>{whatToDo(hold)}</p>
           {rows !== undefined && 'detail' in rows && <p role="alert">{rows.detail}</p>}
-          <DecisionForm id={id} describedBy="question" back={back} reason={reason} confirmed mayApprove={isTold} />
+          <DecisionForm id={id} describedBy="question" back={back} reason={reason} ofRun={hold.run_id} mayApprove={isTold} />
         </section>
       )}
       {isTold ? <Rows hold={hold} rows={rows} /> : samples.length > 0 && <Samples samples={samples} count={count} isOpen />}
@@ -174,19 +174,19 @@ interface DecisionFormProps {
   readonly describedBy: string;
   readonly back: string;
   readonly reason?: string;
-  /** The page shows all rows, so that Approve acts. Without it, Approve leads to that page. */
-  readonly confirmed?: boolean;
+  /** The run whose rows the page shows, so that Approve acts on them. Without it, Approve leads to that page. */
+  readonly ofRun?: string;
   readonly mayApprove?: boolean;
 }
 
 /** Enter presses the first button, so that is the one that deletes nothing. */
-export function DecisionForm({ id, describedBy, back, reason, confirmed = false, mayApprove = true }: DecisionFormProps) {
+export function DecisionForm({ id, describedBy, back, reason, ofRun, mayApprove = true }: DecisionFormProps) {
   const address = useAddress();
   const may = useMay();
   if (!DECISIONS.every(may)) return null;
   return (
     <form class="decision" method="post" action={address(`/act/${DECISIONS[0]}`)}>
-      <FormFields fields={{ id, back, ...(confirmed && { confirmed: 'yes' }) }} />
+      <FormFields fields={{ id, back, ...(ofRun && { run_id: ofRun, confirmed: 'yes' }) }} />
       <Field label="Why, for the audit">
         <input type="text" name="reason" maxLength={500} value={reason} />
       </Field>

@@ -140,7 +140,10 @@ export const ACTIONS = {
   'hold.approve': {
     label: 'Approve',
     tone: 'danger',
-    call: ({ id, reason }) => post(`/api/holds/${part(id)}/approve`, reason ? { reason } : undefined),
+    call: ({ id, run_id, reason }) => {
+      const body = { ...(reason && { reason }), ...(run_id && { run_id }) };
+      return post(`/api/holds/${part(id)}/approve`, reason || run_id ? body : undefined);
+    },
     done: 'Approved: rows that the newest verified walk did not receive are marked deleted.',
   },
   'holds.approve_grants': {

@@ -54,6 +54,25 @@ test('rows that a new grant does not show are listed for its hold, and are those
   expect(deleted.map((row) => row.id).toSorted()).toEqual(expectedIds(1, 10));
 });
 
+test('an approval of rows that a later walk has replaced deletes nothing', async () => {
+  await newGrant(admin.db, company);
+  await verifiedWalk(admin.db, company, records(50, 11));
+  const id = await openHold();
+  const seen = (await admin.call('GET', `/api/holds/${id}`)).json.run_id;
+  await newGrant(admin.db, company);
+  await verifiedWalk(admin.db, company, records(40, 21));
+  const approval = (run_id: string) => admin.call('POST', `/api/holds/${id}/approve`, { run_id });
+  const { status, json } = await approval(seen);
+  expect([status, json]).toMatchObject([
+    409,
+    { code: 'hold_not_open', detail: expect.stringContaining('look at its rows again') },
+  ]);
+  expect(await admin.db.prisma.employee.count({ where: { ...company, NOT: { deletedAt: null } } })).toBe(0);
+  const now = (await admin.call('GET', `/api/holds/${id}`)).json;
+  expect([now.status, idsOf((await rowsOf(id)).json)]).toEqual(['open', expectedIds(1, 20)]);
+  expect((await approval(now.run_id)).status).toBe(200);
+});
+
 test('a viewer is shown ids alone', async () => {
   await admin.db.pool.query(`UPDATE mirror.employees SET data = '{"name": "=Åse"}' WHERE company_id = $1`, [company.companyId]);
   await verifiedWalk(admin.db, company, records(20));
