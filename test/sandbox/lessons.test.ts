@@ -18,10 +18,20 @@ describe('what a lesson is about', () => {
   });
 
   test.each([
+    ['its name', 'many'],
+    ['a part of it', 'Man'],
+    ['the beginning of its id', 'd0d0'],
+  ])('a company is named by %s', (_, companyId) => {
+    expect(sandbox.lessons.break('shrink', { companyId })).toMatchObject({ companyId: MANY });
+  });
+
+  test.each([
     ['forgive', {}, /no lesson "forgive": `muster sandbox lessons`/],
     ['shrink', { companyId: FEW }, /22 records or more, and employees of f0f.* has 3\. Choose another company/],
     ['data-null', { companyId: MANY }, /without records, and employees of .* has 240/],
     ['shrink', { companyId: 'd1d1d1d1-0000-4000-8000-00000000000d' }, /no company d1d1/],
+    ['shrink', { companyId: 'Nowhere' }, /no company "Nowhere": there are None, Few, Many/],
+    ['shrink', { companyId: 'n' }, /"n" may mean None, Many: give more of the name/],
     ['next-href', { resource: 'employees' }, /has no effect on the list "employees": choose shifts/],
     ['forbid', { resource: 'nonsense' }, /choose employees, departments/],
     ['revoke', { resource: 'employees' }, /concerns a company/],

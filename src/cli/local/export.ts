@@ -2,14 +2,16 @@ import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { type Config, loadConfig } from '../../config/config.js';
 import { lookAtKeys } from '../../config/kept-secrets.js';
-import type { Environment } from '../../core/company.js';
+import { type Environment, keyText, parseCompanyId } from '../../core/company.js';
 import { isMusterError } from '../../core/errors.js';
+import type { Database } from '../../db/connection/database.js';
 import type { Destination } from '../../warehouse/export/destinations/destination.js';
 import { DESTINATION_KINDS, openDestination } from '../../warehouse/export/destinations/registry.js';
 import type { ExportProgress, Manifest } from '../../warehouse/export/export-resource.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../warehouse/export/export-settings.js';
 import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { companyOption, environmentOption, refuse } from '../operate/operator-command.js';
+import { chooseCompany } from '../operate/resolve-names.js';
 import { ProgressLine } from '../progress-line.js';
 import { readingUrl } from './reading-url.js';
 
@@ -91,7 +93,7 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
       request: {
         resource,
         environment: options.environment,
-        companyId: options.company,
+        companyId: await companyIn(db, options),
         isRaw: options.raw,
         since: options.since,
       },
@@ -114,6 +116,23 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
     for (const signal of STOPPING_SIGNALS) process.off(signal, stop);
     await db.close();
   }
+}
+
+/** The id of the company that is named, by the database: the export needs no admin API. An unknown name must not give an empty file. */
+async function companyIn(db: Database, { company, environment }: ExportCommandOptions): Promise<string | undefined> {
+  if (company === undefined || parseCompanyId(company) !== undefined) return company;
+  const [{ findCompaniesLike }, { findCompanyNames }] = await Promise.all([
+    import('../../db/tables/connection-list.js'),
+    import('../../db/tables/companies.js'),
+  ]);
+  const keys = await findCompaniesLike(db, { search: company, ...(environment && { environment }) });
+  const names = await findCompanyNames(db, keys);
+  const found = keys.map((key) => ({
+    environment: key.environment,
+    company_id: key.companyId,
+    name: names.get(keyText(key)) ?? null,
+  }));
+  return chooseCompany(found, company, { environment, isFilter: true }).companyId;
 }
 
 async function destinationOf(

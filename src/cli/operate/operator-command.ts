@@ -95,7 +95,7 @@ export function companyOption(): Option {
 /** A company that may not be onboarded yet. */
 export function companyIdOption(): Option {
   return new Option('--company <company_id>', 'GUID of the company').argParser((text) => {
-    return parseCompanyId(text) ?? refuse('It must be a GUID.');
+    return parseCompanyId(text) ?? refuse('It must be a GUID: Muster learns the name of a company when it is connected.');
   });
 }
 

@@ -67,6 +67,17 @@ export async function findCompany(
   { environment, isFilter = false }: { readonly environment: string | undefined; readonly isFilter?: boolean },
 ): Promise<FoundCompany> {
   const found = await client.list<CompanyModel>('/api/companies', { q: text, environment, limit: MOST_CANDIDATES });
+  return chooseCompany(found, text, { environment, isFilter });
+}
+
+type Candidate = Readonly<Pick<CompanyModel, 'environment' | 'company_id' | 'name'>>;
+
+/** The one company that the text means, among those that have it in their name or at the beginning of their id. */
+export function chooseCompany(
+  found: readonly Candidate[],
+  text: string,
+  { environment, isFilter }: { readonly environment: string | undefined; readonly isFilter: boolean },
+): FoundCompany {
   const same = found.filter(({ name, company_id }) => company_id === text || isSame(name ?? '', text));
   const candidates = same.length > 0 ? same : found;
   const [first] = candidates;
@@ -87,7 +98,7 @@ function noCompany(text: string, environment: string | undefined): string {
   return `No company${where} has ${JSON.stringify(text)} in its name, or at the beginning of its company_id: \`muster companies\` lists them.`;
 }
 
-function ambiguous(text: string, candidates: readonly CompanyModel[]): string {
+function ambiguous(text: string, candidates: readonly Candidate[]): string {
   const isOneId = new Set(candidates.map(({ company_id }) => company_id)).size === 1;
   const heading = isOneId
     ? `${JSON.stringify(text)} is in both environments: name one with --environment.`

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type Config, loadConfig } from '../../config/config.js';
 import type { Lesson } from '../../sandbox/lessons/lesson.js';
 import { LESSON_GROUPS, LESSONS } from '../../sandbox/lessons/registry.js';
-import { companyIdOption, refuse } from '../operate/operator-command.js';
+import { companyOption, refuse } from '../operate/operator-command.js';
 import { time } from '../table.js';
 import { askSandbox, type BegunLessonModel, runningSandbox } from './sandbox-control.js';
 
@@ -24,7 +24,7 @@ export function registerLessons(sandbox: Command): void {
   lessonCommand(sandbox, 'lessons', 'list the failures that the running sandbox can show, and their effects').action(list);
   lessonCommand(sandbox, 'break', 'begin a lesson in the running sandbox; without a name, list the lessons')
     .argument('[lesson]', 'name of the lesson, such as revoke, shrink, forbid or lie')
-    .addOption(companyIdOption())
+    .addOption(companyOption())
     .option('--list <name>', 'the list to break (default: one that shows the lesson)')
     .option('--for <time>', 'how long, such as 45s, 5m or 1h (default: until `mend`; 45s for faults that pass)', parseTime)
     .action(async (name: string | undefined, options: BreakOptions) => {

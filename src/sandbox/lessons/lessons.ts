@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.js';
+import { parseCompanyId } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
-import { RESOURCES, type Resource } from '../company-spec.js';
+import { type PlannedCompany, RESOURCES, type Resource } from '../company-spec.js';
 import type { Effect } from '../faults.js';
 import type { Grants } from '../grants.js';
 import type { World } from '../world.js';
@@ -10,6 +11,7 @@ import { LESSONS } from './registry.js';
 
 /** The company and list of a lesson. A missing one is chosen so that the lesson has a visible effect. */
 export interface LessonTarget {
+  /** The id of a company, its name or a part of it, or the beginning of its id. */
   readonly companyId?: string | undefined;
   readonly resource?: string | undefined;
   /** Its duration; default: the lesson's usual one. */
@@ -142,6 +144,24 @@ export class Lessons {
     return act.kind === 'revoke' ? this.#grants.suspend(companyId) : () => {};
   }
 
+  /** The company with this id, with the text in its name, or at the beginning of its id. A whole name wins over a part of others. */
+  #companyNamed(text: string): PlannedCompany {
+    if (parseCompanyId(text) !== undefined) return this.#world.company(text);
+    const sought = text.trim().toLowerCase();
+    const found = [...this.#world.companies.values()].filter(
+      ({ companyId, name }) => companyId.startsWith(sought) || name.toLowerCase().includes(sought),
+    );
+    const same = found.filter(({ name }) => name.toLowerCase() === sought);
+    const [company, another] = same.length > 0 ? same : found;
+    if (company !== undefined && another === undefined) return company;
+    const names = (found.length > 0 ? found : [...this.#world.companies.values()]).map(({ name }) => name).join(', ');
+    throw invalid(
+      found.length > 0
+        ? `${JSON.stringify(text)} may mean ${names}: give more of the name, or the company_id.`
+        : `The sandbox has no company ${JSON.stringify(text)}: there are ${names}.`,
+    );
+  }
+
   /** The requested company, if its list fits the lesson; without a request, a company whose list fits. */
   #companyFor(lesson: Lesson, resource: Resource, requested: string | undefined): string {
     const { records = 1, name } = lesson;
@@ -149,7 +169,7 @@ export class Lessons {
     const fits = (companyId: string) => (records === 'none' ? size(companyId) === 0 : size(companyId) >= records);
     const wanted = records === 'none' ? 'a list without records' : `a list of ${records} records or more`;
     if (requested !== undefined) {
-      const { companyId } = this.#world.company(requested);
+      const { companyId } = this.#companyNamed(requested);
       if (fits(companyId)) return companyId;
       throw invalid(`${name} needs ${wanted}, and ${resource} of ${companyId} has ${size(companyId)}. Choose another company.`);
     }

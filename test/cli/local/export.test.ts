@@ -80,6 +80,23 @@ test('a file has its manifest beside it, and only its owner may read them', asyn
   ]);
 });
 
+test('a company is named by its name or the beginning of its id; a name that means none or several writes nothing', async () => {
+  await database.db.pool.query(`
+    INSERT INTO mirror.companies (environment, company_id, name, data)
+    SELECT environment, company_id, 'Gadgets in ' || environment, '{}' FROM muster.connections
+    ON CONFLICT (environment, company_id) DO UPDATE SET name = EXCLUDED.name`);
+  const path = join(folder, 'gadgets.csv');
+  const exported = (company: string) =>
+    runMuster(['export', 'gadgets', '--format', 'csv', '--output', path, '--company', company], env);
+  for (const refused of ['Nowhere', 'gadgets', 'a000']) {
+    const { code, stderr } = await exported(refused);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/No company has "Nowhere" in its name|may mean 2 companies/)]);
+    expect(readdirSync(folder)).toEqual([]);
+  }
+  expect((await exported('gadgets in TEST')).code).toBe(0);
+  expect(manifestOf(path)).toMatchObject({ rows: RECORDS / 2, lists: [{ environment: 'test' }] });
+});
+
 test('standard output has the data alone, and the manifest goes to standard error or where it is told', async () => {
   const args = ['export', 'gadgets', '--raw', '--format', 'csv', '--output', '-'];
   const plain = await runMuster(args, env);
