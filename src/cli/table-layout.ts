@@ -163,7 +163,11 @@ function blockLines(filled: readonly Filled[], width: number, inColour: boolean)
           : shown(isNamed(cell) ? cell.id : cell).text,
       ] as const;
     });
-    const lines = pairLines(pairs, width);
+    // An empty text repeats that of the row above.
+    const lines = pairLines(
+      pairs.filter(([, text]) => text !== ''),
+      width,
+    );
     return [
       ...(row === 0 ? [] : ['']),
       ...(inColour

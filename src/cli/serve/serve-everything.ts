@@ -9,6 +9,7 @@ import { FaultsError, isMusterError } from '../../core/errors.js';
 import { withoutSlash } from '../../core/own-address.js';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.js';
 import { announceUp, refuseSecondUp } from '../running-up.js';
+import { pairLines, widthOf, wrap } from '../terminal.js';
 import { showFirstMirror } from './first-mirror.js';
 import { announceSandbox } from './sandbox-control.js';
 import { loggerBesideTerminal, serveUntilSignal } from './serve.js';
@@ -47,7 +48,7 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
       if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), { signal, json });
       if (json)
         console.log(JSON.stringify({ url: app.url, admin_token_file: config.adminToken ? null : adminTokenPath(config) }));
-      else whatNext(served, started, sandbox !== undefined, file);
+      else whatNext(served, started, sandbox, file);
       return {
         stop: async () => {
           await started.stop();
@@ -112,14 +113,16 @@ function banner({ providers, databaseUrl, redisUrl, home }: Config, sandbox: San
     ? [`the built-in SANDBOX at ${withoutSlash(sandbox.url)}: invented companies, nothing leaves this machine`]
     : Object.entries(providers).map(([name, { baseUrl }]) => `the ${name} environment at ${withoutSlash(baseUrl)}`);
   console.log('Muster mirrors company data into PostgreSQL.\n');
-  for (const source of sources) console.log(`  Source    ${source}`);
-  console.log(
-    `  Database  ${databaseUrl === undefined ? `an embedded PostgreSQL under ${home}` : 'the PostgreSQL of DATABASE_URL'}`,
-  );
-  console.log(`  Queue     ${redisUrl === undefined ? 'in the same PostgreSQL' : 'the Redis of REDIS_URL'}\n`);
+  const pairs = [
+    ...sources.map((source) => ['  Source', source] as const),
+    ['  Database', databaseUrl === undefined ? `an embedded PostgreSQL under ${home}` : 'the PostgreSQL of DATABASE_URL'],
+    ['  Queue', redisUrl === undefined ? 'in the same PostgreSQL' : 'the Redis of REDIS_URL'],
+  ] as const;
+  for (const line of pairLines(pairs, widthOf())) console.log(line);
+  console.log();
 }
 
-function whatNext(config: Config, app: App, isSandbox: boolean, logFile: string | undefined): void {
+function whatNext(config: Config, app: App, sandbox: Sandbox | undefined, logFile: string | undefined): void {
   const token = config.adminToken ? 'MUSTER_ADMIN_TOKEN' : `in ${adminTokenPath(config)}`;
   console.log('\nWhere to look');
   explain(`${app.url}/`, `the control room; sign in with the admin token, ${token}`);
@@ -130,20 +133,26 @@ function whatNext(config: Config, app: App, isSandbox: boolean, logFile: string 
   const [environment] = Object.keys(config.providers);
   const company = `--environment ${environment} --company <company_id>`;
   console.log('\nTry next, in another terminal');
-  if (!isSandbox) {
+  if (!sandbox) {
     explain(`./bin/muster connect-link --environment ${environment}`, 'a link with which a customer connects a company');
     explain(`./bin/muster onboard ${company} < refresh-token.txt`, 'or onboard a company with a refresh token of its own');
   }
   explain('./bin/muster status', 'the state of the mirrors');
   explain('./bin/muster companies', 'the companies and their mirrored lists');
-  explain(`./bin/muster sync ${company} --wait`, 'mirror a company again');
+  const one = sandbox?.companies[0] ? `--company '${sandbox.companies[0].name}'` : company;
+  explain(`./bin/muster sync ${one} --wait`, 'mirror a company again');
   explain('./bin/muster changes', 'what changed, record by record');
-  if (isSandbox) explain('./bin/muster sandbox lessons', 'failures of a service, and their effects');
-  console.log('\nCtrl-C stops everything; the next start continues where this one stopped.');
+  if (sandbox) explain('./bin/muster sandbox lessons', 'failures of a service, and their effects');
+  console.log();
+  for (const line of wrap('Ctrl-C stops everything; the next start continues where this one stopped.', widthOf() ?? Infinity))
+    console.log(line);
 }
 
+/** A command stays on one line of its own, however narrow the terminal is: a person copies it. */
 function explain(what: string, why: string): void {
-  console.log(`  ${what}\n      ${why}`);
+  console.log(`  ${what}`);
+  const indent = '      ';
+  for (const line of wrap(why, (widthOf() ?? Infinity) - indent.length)) console.log(indent + line);
 }
 
 /** psql reads the password from a file, so that it is in no command line. */
