@@ -18,13 +18,14 @@ export function registerLastNight(program: Command): void {
     .addOption(new Option('--state <state>', 'only lists in this state').choices(STATES))
     .action(async ({ environment, state, ...options }: LastNightOptions) => {
       const client = openAdminClient(options);
-      if (!options.json) console.log(sentenceOf(await client.get<LastNightModel>('/api/last-night', { environment })));
+      if (!options.json) console.log(lastNightText(await client.get<LastNightModel>('/api/last-night', { environment })));
       const lists = await client.list<UnprovedListModel>('/api/unproved', { environment, state });
       if (options.json || lists.length > 0) print(lists, COLUMNS, options);
     });
 }
 
-function sentenceOf({ lists: { due, proved }, lacking, under_way, next_at }: LastNightModel): string {
+/** Answers whether the newest night is complete. */
+export function lastNightText({ lists: { due, proved }, lacking, under_way, next_at }: LastNightModel): string {
   const next = `The next night begins at ${time(next_at)}.`;
   if (due === 0) return `No night has begun since the first company was connected. ${next}`;
   const counts = `${proved} of ${due} lists were proved`;
@@ -35,7 +36,6 @@ function sentenceOf({ lists: { due, proved }, lacking, under_way, next_at }: Las
 
 const COLUMNS: Columns<UnprovedListModel> = {
   ...COMPANY,
-  NAME: ({ company_name }) => company_name,
   ...members('resource', 'state'),
   SINCE: ({ since }) => time(since),
   REASON: ({ reason }) => reason,

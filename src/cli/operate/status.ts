@@ -1,19 +1,25 @@
 import type { Command } from 'commander';
 import type { BudgetModel } from '../../api/operation/budget.js';
+import type { LastNightModel } from '../../api/operation/last-night.js';
 import type { OverviewModel } from '../../api/operation/overview.js';
 import { CommandFailure } from '../exit-code.js';
 import { time } from '../table.js';
 import { pairLines, widthOf } from '../terminal.js';
 import { openAdminClient } from './admin-client.js';
+import { lastNightText } from './last-night.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 
 export function registerStatus(program: Command): void {
   const what = 'readiness, companies, freshness and runs at a glance; exit code 1 when a part is missing';
   operatorCommand(program, 'status', what).action(async (options: OperatorOptions) => {
-    const overview = await openAdminClient(options).overview();
+    const client = openAdminClient(options);
+    const overview = await client.overview();
     if (options.json) console.log(JSON.stringify(overview));
     else {
-      for (const line of pairLines(Object.entries(textsOf(overview)), widthOf())) console.log(line);
+      // Without its database Muster answers the overview alone.
+      const night = overview.ready ? await client.get<LastNightModel>('/api/last-night') : undefined;
+      const texts = { ...textsOf(overview), ...(night && { 'last night': lastNightText(night) }) };
+      for (const line of pairLines(Object.entries(texts), widthOf())) console.log(line);
     }
     if (!overview.ready) throw new CommandFailure('Muster is not ready.');
   });
@@ -38,6 +44,7 @@ function textsOf(overview: OverviewModel) {
     oldest_verified_at,
     holds_open,
     issues_open,
+    issues_snoozed: snoozed,
     budget,
   } = overview;
   const oldest = time(oldest_verified_at) ?? '-';
@@ -55,7 +62,7 @@ function textsOf(overview: OverviewModel) {
         ? 'none failed'
         : `${failed} ${failed === 1 ? 'company' : 'companies'} failed: see \`muster runs --status failed\``,
     ...(exported && { 'last export': exportText(exported) }),
-    'open issues': issues_open === 0 ? '0' : `${issues_open}: see \`muster issues\``,
+    'open issues': `${issues_open}${snoozed > 0 ? `, and ${snoozed} snoozed` : ''}${issues_open + snoozed === 0 ? '' : ': see \`muster issues\`'}`,
     'open holds': holds_open === 0 ? '0' : `${holds_open}: see \`muster holds --status open\``,
     ...Object.fromEntries(budget.map((one) => [`requests, ${one.environment}`, requestsText(one)])),
   };

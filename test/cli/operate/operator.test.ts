@@ -19,8 +19,12 @@ let company: CompanyKey;
 beforeAll(async () => {
   admin = await startAdmin();
   company = await admin.addCompany();
-  await admin.db.prisma.list.create({
-    data: { ...company, resource: 'employees', records: 37, lastVerifiedAt: new Date('2026-01-02T03:04:05Z') },
+  const lastVerifiedAt = new Date('2026-01-02T03:04:05Z');
+  await admin.db.prisma.list.createMany({
+    data: [
+      { ...company, resource: 'employees', records: 37, lastVerifiedAt },
+      { ...company, resource: 'departments', records: 2, lastVerifiedAt: new Date('2026-01-03T03:04:05Z') },
+    ],
   });
 });
 afterAll(() => admin.stop());
@@ -100,7 +104,9 @@ describe('companies', () => {
     const { code, stdout } = await operate(['companies']);
     const [heading, row] = stdout.split('\n');
     expect([code, heading]).toEqual([0, expect.stringMatching(/^ENVIRONMENT +COMPANY +NAME +STATUS +RECORDS/)]);
-    expect(row).toMatch(new RegExp(`^test +${company.companyId} +Company \\w+ +active +employees 37 +2026-01-02 03:04:05Z`));
+    expect(row).toMatch(
+      new RegExp(`^test +${company.companyId} +Company \\w+ +active +departments 2, employees 37 +2026-01-02 03:04:05Z`),
+    );
   });
 
   test('are listed for programs, and shown one by one', async () => {
@@ -291,17 +297,20 @@ describe('status', () => {
       {
         ready: true,
         companies: { paused: 0 },
-        lists: { verified: 0, late: 0 },
+        lists: { verified: 0, late: 1 },
         runs: { queued: expect.any(Number), running: 0 },
         companies_last_run_failed: 0,
         holds_open: 0,
         issues_open: 0,
       },
     ]);
-    expect(JSON.parse(stdout)).toMatchObject((await admin.call('GET', '/api/overview')).json as object);
+    const overview = (await admin.call('GET', '/api/overview')).json as object;
+    // A run grows older between the two calls on a busy machine.
+    expect(JSON.parse(stdout)).toMatchObject({ ...overview, oldest_waiting_seconds: expect.any(Number) as number });
     const text = (await operate(['status'])).stdout;
     expect(text).toMatch(/^ready +yes\ncompanies +\d+ active, 0 paused/);
     expect(text).toMatch(/^workers +none, so nothing is fetched/m);
+    expect(text).toMatch(/^last night +(No night has begun|Last night is) /m);
   });
 
   test('is given where METRICS_TOKEN closes the metrics', async () => {
@@ -364,6 +373,8 @@ describe('issues', () => {
     expect((await operate(['issues', '--snoozed', 'true', '--json'])).json()).toMatchObject([
       { id, snoozed: { reason: 'they move' } },
     ]);
+    // The overview is kept for two seconds.
+    await waitFor(async () => /^open issues +0, and 1 snoozed: see `muster issues`$/m.test((await operate(['status'])).stdout));
     expect((await operate(['issues', 'snooze', id, '--until', 'soon', '--reason', 'they move'])).code).toBe(2);
     expect((await operate(['issues', 'unsnooze', id])).code).toBe(0);
     expect((await operate(['issues', '--snoozed', 'true', '--json'])).stdout).toBe('');
