@@ -10,6 +10,7 @@ import {
   companyOption,
   environmentOption,
   limitOption,
+  noneOf,
   type OperatorOptions,
   operatorCommand,
   refuse,
@@ -71,19 +72,19 @@ async function printOnwards(
 ): Promise<void> {
   const read = (from: string, count: number) => client.getText('/api/changes', { after: from, ...filter, limit: count }, NDJSON);
   const text = await read(after, limit);
-  const last = printLines(text, options);
+  const last = printLines(text, options, noChanges(filter, after));
   if (last !== undefined && (await read(String(last), 1)) !== '')
     console.error(`More changes follow: continue with --after ${last}.`);
 }
 
 /** Programs get the lines unchanged: parsing and serializing them would lose digits of numbers. Returns the last number. */
-function printLines(text: string, options: OperatorOptions): number | undefined {
+function printLines(text: string, options: OperatorOptions, none?: string): number | undefined {
   const changes = text
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Change);
   if (options.json) process.stdout.write(text);
-  else print(changes, COLUMNS, options);
+  else print(changes, COLUMNS, options, none);
   return changes.at(-1)?.seq;
 }
 
@@ -101,7 +102,7 @@ async function readNewest(client: AdminClient, filter: Filter, limit: number): P
 
 async function printNewest(client: AdminClient, filter: Filter, limit: number, options: OperatorOptions): Promise<void> {
   const { data, next_before } = await readNewest(client, filter, limit);
-  print(data, COLUMNS, options);
+  print(data, COLUMNS, options, noChanges(filter));
   if (next_before != null) console.error('Older changes follow: see more with --limit.');
 }
 
@@ -109,7 +110,7 @@ async function follow(client: AdminClient, filter: Filter, limit: number, option
   const { data, next_after } = await readNewest(client, filter, limit);
   // The lines of programs keep every digit, which parsed changes do not: these begin with the oldest of the newest changes.
   let after = next_after;
-  if (!options.json) print(data.toReversed(), COLUMNS, options);
+  if (!options.json) print(data.toReversed(), COLUMNS, options, noChanges(filter));
   else if (data.length > 0)
     after = Math.max(after, printLines(await linesAfter(client, filter, data.at(-1)!.seq - 1), options) ?? 0);
   for (;;) {
@@ -117,6 +118,10 @@ async function follow(client: AdminClient, filter: Filter, limit: number, option
     const text = await linesAfter(client, filter, after);
     if (text !== '') after = printLines(text, options) ?? after;
   }
+}
+
+function noChanges({ resource, environment, company_id, id }: Filter, after = '0'): string {
+  return noneOf('changes', after !== '0' || [resource, environment, company_id, id].some((value) => value !== undefined));
 }
 
 function linesAfter(client: AdminClient, filter: Filter, after: number): Promise<string> {

@@ -119,7 +119,7 @@ type ListModel = CompanyModel['resources'][number];
 
 const RESOURCE_COLUMNS: Columns<ListModel> = {
   ...members('resource', 'records'),
-  STATE: ({ state, reason }) => (reason ? `${state} (${reason})` : state),
+  STATE: ({ state, reason }) => (reason && reason !== state ? `${state} (${reason})` : state),
   SINCE: ({ since }) => time(since),
   'LAST VERIFIED': ({ last_verified_at }) => time(last_verified_at),
   ...spare({ 'LAST RUN': ({ last_run_id }: ListModel) => last_run_id }),

@@ -96,6 +96,7 @@ describe('a list', () => {
     ['verify', 'test', 'nordic fish', '--resource', 'employes'],
     ['rekey', '--company', 'nordic fish', '--resource', 'employes'],
     ['forget', '--company', 'nordic fish', '--resource', 'employes'],
+    ['records', '--company', 'nordic fish', '--resource', 'employes'],
     ['schema', 'employes'],
   ])('that is unknown is refused by %s %s %s %s', async (...args) => {
     const { code, stdout, stderr } = await operate(...args);
@@ -131,6 +132,7 @@ describe('an empty list', () => {
     [['holds', '--cause', 'grant'], 'No holds match.\n'],
     [['companies', '--search', 'nobody of this name'], 'No companies match.\n'],
     [['changes', '--after', '1'], 'No changes match.\n'],
+    [['changes', '--resource', 'departments'], 'No changes match.\n'],
   ])('says so to people, and nothing to programs: %j', async (args, said) => {
     expect(await operate(...args)).toMatchObject({ code: 0, stdout: '', stderr: said });
     expect(await operate(...args, '--json')).toMatchObject({ code: 0, stdout: '', stderr: '' });
