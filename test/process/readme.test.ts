@@ -60,8 +60,10 @@ test('the first command mirrors the sandbox, and the next ones show it', async (
       .replaceAll('.muster/', `${home}/`)
       .replaceAll(':8080', `:${port}`)
       .replace('--output ', `--output ${home}/`);
-    const { stdout } = await promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, ...env } });
-    expect(stdout.length, line).toBeGreaterThan(80);
+    const { stdout, stderr } = await promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, ...env } });
+    if (beginning !== './bin/muster issues') expect(stdout.length, line).toBeGreaterThan(80);
+    // Whether there is an issue by now depends on the machine.
+    else expect(stdout + stderr).toMatch(/^(ISSUE .*\n.+|No issues match\.)/);
   }
 
   // The lessons of the sandbox, in their order. A sync of a company that was revoked fails.

@@ -5,7 +5,7 @@ import type { ForgottenModel, LiftedModel } from '../../api/companies/forget.js'
 import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { members, print } from '../table.js';
 import { openAdminClient } from './admin-client.js';
-import { askingFirst, type CompanyOptions, companyCommand, companyPath, confirm } from './operator-command.js';
+import { askingFirst, type CompanyOptions, companyCommand, companyPath, confirm, resourceOption } from './operator-command.js';
 import { didYouMean } from './records.js';
 
 const HELP = `
@@ -24,7 +24,7 @@ interface ForgetOptions extends CompanyOptions {
 
 export function registerForget(program: Command): void {
   const command = companyCommand(program, 'forget', 'erase one person, and keep the person out of every later walk')
-    .requiredOption('--resource <name>', 'the list')
+    .addOption(resourceOption('the list').makeOptionMandatory())
     .argument('[id]', 'id of the record; better: from standard input')
     .option('--lift', 'let the person in again: the next sync writes the record, if the service still has it');
   askingFirst(command)

@@ -4,7 +4,7 @@ import type { FoundRecordModel, RecordModel, VersionModel } from '../../api/comp
 import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { type Columns, members, print } from '../table.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
-import { type CompanyOptions, companyCommand, companyPath, limitOption } from './operator-command.js';
+import { type CompanyOptions, companyCommand, companyPath, limitOption, resourceOption } from './operator-command.js';
 
 const HELP = `
 TEXT is an id, the beginning of one, or words of the record, without case and diacritics; - reads it from standard input, since every user of the machine
@@ -23,7 +23,7 @@ interface RecordsOptions extends CompanyOptions {
 export function registerRecords(program: Command): void {
   companyCommand(program, 'records', 'find records of a company by number or name, or show one with its history')
     .argument('[text]', 'a number or a name')
-    .option('--resource <name>', 'the list; all lists unless given')
+    .addOption(resourceOption('the list; all lists unless given'))
     .option('--id <id>', 'show this record of the list')
     .addOption(limitOption(1_000, 50))
     .addHelpText('after', HELP)
