@@ -62,10 +62,15 @@ function textsOf(overview: OverviewModel) {
         ? 'none failed'
         : `${failed} ${failed === 1 ? 'company' : 'companies'} failed: see \`muster runs --status failed\``,
     ...(exported && { 'last export': exportText(exported) }),
-    'open issues': `${issues_open}${snoozed > 0 ? `, and ${snoozed} snoozed` : ''}${issues_open + snoozed === 0 ? '' : ': see \`muster issues\`'}`,
+    'open issues': issuesText(issues_open, snoozed),
     'open holds': holds_open === 0 ? '0' : `${holds_open}: see \`muster holds --status open\``,
     ...Object.fromEntries(budget.map((one) => [`requests, ${one.environment}`, requestsText(one)])),
   };
+}
+
+function issuesText(open: number, snoozed: number): string {
+  if (open + snoozed === 0) return '0';
+  return `${open}${snoozed > 0 ? `, and ${snoozed} snoozed` : ''}: see \`muster issues\``;
 }
 
 function exportText({
