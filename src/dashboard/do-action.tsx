@@ -88,10 +88,7 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     const back = safeRedirectPath(path);
     const { as, confirmed, ...given } = fields;
     const action = actionNamed(name);
-    if (confirmed !== 'yes') {
-      const question = await questionBefore(name, action, { request, reply, back, given });
-      if (question) return question;
-    }
+    if (confirmed !== 'yes' && (await hasAsked(name, action, { request, reply, back, given }))) return reply;
     const call = action.call(given);
     if (action.askedAt) return syncAll(call, { request, reply, back, done: name });
     const response = await api.calls.call(session.caller, call);
@@ -115,12 +112,15 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     readonly back: string;
   }
 
-  /** The page that asks before the action, if it needs one: it deletes rows, or reaches many companies. */
-  async function questionBefore(
+  /**
+   * Sends the page that asks before the action, if it needs one: it deletes rows, or reaches many companies. Returns whether it did, and not the reply:
+   * an awaited reply is undefined once it is sent, and the action would be done before the person has answered.
+   */
+  async function hasAsked(
     name: string,
     action: Action,
     { request: { session }, reply, back, given }: Pressed & { readonly given: Readonly<Record<string, string>> },
-  ): Promise<FastifyReply | undefined> {
+  ): Promise<boolean> {
     const ask = async <T,>(path: ApiCall['path']): Promise<T> => {
       const response = await api.calls.call(session.caller, { method: 'GET', path });
       if (response.status >= 400) throw problemIn(response);
@@ -128,13 +128,15 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     };
     if (name === 'hold.approve') {
       const { id = '', reason } = given;
-      return show(reply, await holdPage({ ask, params: { id }, query: new URLSearchParams() }, { reason, back }), session);
+      show(reply, await holdPage({ ask, params: { id }, query: new URLSearchParams() }, { reason, back }), session);
+      return true;
     }
     const asked = action.askedAt?.(given);
-    if (!asked) return undefined;
+    if (!asked) return false;
     const { companies } = await ask<SyncPreviewModel>(asked.preview);
-    if (companies <= MOST_UNASKED) return undefined;
-    return reply.redirect(`${base}${asked.page}`, 303);
+    if (companies <= MOST_UNASKED) return false;
+    reply.redirect(`${base}${asked.page}`, 303);
+    return true;
   }
 
   /** Requests the syncs, and names the companies that were left out. */

@@ -320,3 +320,14 @@ test.each(['company.sync', 'company.full', 'company.pause', 'company.resume'])(
     expect(found.after).toEqual(found.before);
   },
 );
+
+test('the first press of Approve asks, and deletes nothing, then or later', async () => {
+  const { id } = await decide(openShareHold);
+  await page.open('/holds');
+  const before = await everything();
+  const { status, html } = await page.act('hold.approve', { back: '/holds', id: id! });
+  expect([status, /Delete \d+ of \d+ rows of employees\?/.test(html)]).toEqual([200, true]);
+  // What the first press may have begun after its page was sent is over before these are answered.
+  for (let i = 0; i < 3; i++) await page.act('hold.approve', { back: '/holds', id: id! });
+  expect(await everything()).toEqual(before);
+});

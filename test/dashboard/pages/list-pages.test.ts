@@ -138,3 +138,20 @@ test('a token is made and withdrawn on one page, and found by its name', async (
   expect(withdrawn.location).toBe('/tokens?q=ase&done=token.delete');
   expect(await open('/tokens?q=ase')).toContain('No token matches.');
 });
+
+test('a sync of more than twenty companies is asked about, and nothing is requested, then or later', async () => {
+  const companies = await admin.db.prisma.connection.findMany({
+    where: { paused: false },
+    select: { environment: true, companyId: true },
+  });
+  await admin.db.prisma.run.createMany({
+    data: companies.map((company) => ({ ...company, trigger: 'manual', mode: 'full', status: 'failed', finishedAt: new Date() })),
+  });
+  const press = async () => {
+    await page.open('/runs');
+    return page.act('companies.sync', { back: '/runs', status: 'failed' });
+  };
+  expect((await press()).location).toMatch(/^\/syncs\?/);
+  for (let i = 0; i < 3; i++) await press();
+  expect(await admin.db.prisma.run.count({ where: { trigger: 'resync' } })).toBe(0);
+});
