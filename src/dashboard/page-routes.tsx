@@ -3,6 +3,7 @@ import { CSV } from '../api/plumbing/csv.js';
 import type { ApiForPages } from '../api/plumbing/in-process-api.js';
 import { MusterError } from '../core/errors.js';
 import { actionRoutes, sendCsv } from './do-action.js';
+import { listCsvRoutes } from './list-csv.js';
 import type { MenuCounts } from './menu-counts.js';
 import { auditPage } from './pages/audit-page.js';
 import { certificateDownload, certificatePage, keysDownload } from './pages/certificate-page.js';
@@ -148,6 +149,8 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
     }
     return sendCsv(reply, 'rows.csv', stream);
   });
+
+  listCsvRoutes(pages, { calls: api.calls, ask: (session, path) => ask(session, path, false) });
 
   actionRoutes(pages, { ...deps, signIn: signedIn });
 

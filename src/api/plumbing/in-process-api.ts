@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { OutgoingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { MusterError } from '../../core/errors.js';
@@ -80,7 +81,7 @@ export class InProcessApi {
     caller: Caller,
     path: string,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<{ status: number; stream: Readable }> {
+  ): Promise<{ status: number; headers: OutgoingHttpHeaders; stream: Readable }> {
     return this.#asCaller(caller, path, async (authorization) => {
       const answer = await this.#app.inject({
         method: 'GET',
@@ -91,7 +92,7 @@ export class InProcessApi {
       const stream = answer.stream();
       // The reader has stopped: the writer sees it as a closed connection.
       stream.once('close', () => answer.raw.res.destroy());
-      return { status: answer.statusCode, stream };
+      return { status: answer.statusCode, headers: answer.headers, stream };
     });
   }
 

@@ -16,6 +16,7 @@ export const auditPage = listPage<AuditEntryModel>({
     environment: HIDDEN,
   },
   label: 'Entries found',
+  hasCsv: true,
   Items: (found) => (
     <FoundTable
       {...found}

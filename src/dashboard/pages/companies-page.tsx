@@ -57,6 +57,7 @@ const PARTS = {
     </div>
   ),
   label: 'Companies found',
+  hasCsv: true,
 };
 
 /** The counts by state are of all lists, so that a person sees which filter finds what. */

@@ -39,6 +39,8 @@ interface ListPageParts<Row> {
   readonly lead?: ComponentChildren;
   /** The heading above the filters. Default: the title and the lead. */
   readonly Head?: () => JSX.Element;
+  /** The list is also given as one CSV file (list-csv.ts). */
+  readonly hasCsv?: boolean;
   /** The accessible name of the part with the items. */
   readonly label: string;
   readonly Items: (props: ListProps<Row>) => JSX.Element;
@@ -58,7 +60,7 @@ export function listPage<Row>(parts: ListPageParts<Row>): (request: PageRequest)
 }
 
 function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly found: ListProps<Row> }) {
-  const { path, title, limit, filters, lead, Head, label, Items, useFurtherCommands } = parts;
+  const { path, title, limit, filters, lead, Head, label, hasCsv, Items, useFurtherCommands } = parts;
   const further = useFurtherCommands?.(found) ?? [];
   return (
     <>
@@ -66,7 +68,7 @@ function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly foun
       {lead && <p class="lead">{lead}</p>}
       <FilterForm path={path}>{Object.entries(filters).map(([name, input]) => input(name, found.filters))}</FilterForm>
       <section id={path.slice(1)} aria-label={label}>
-        <Found path={path} {...found} />
+        <Found path={path} hasCsv={hasCsv} {...found} />
         <Items {...found} />
         <Pages path={path} filters={found.filters} next={found.list.next_cursor} list={found.list} limit={limit} />
         <AsCommands commands={[get('This list', listAddress(`/api${path}`, found.filters)), ...further]} />
@@ -75,17 +77,28 @@ function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly foun
   );
 }
 
-/** Above the items: how many match, and the way to the whole list. */
-function Found({ path, list, filters }: ListProps<unknown> & { readonly path: string }) {
+interface FoundProps extends ListProps<unknown> {
+  readonly path: string;
+  readonly hasCsv: boolean | undefined;
+}
+
+/** Above the items: how many match, the way to the whole list, and all that match as a file. */
+function Found({ path, hasCsv, list, filters }: FoundProps) {
   const { data, total } = list;
+  const address = useAddress();
   const clear = isNarrowed(filters) && data.length > 0 && <Link to={path}>Clear the filters</Link>;
-  if (!clear && (total === undefined || data.length === 0)) return null;
+  if (data.length === 0 || !(clear || hasCsv || total !== undefined)) return null;
   return (
     <div class="found">
       {total !== undefined && (
         <p class="count">{`${numberText(total)} ${isNarrowed(filters) ? (total === 1 ? 'matches' : 'match') : 'in all'}`}</p>
       )}
       {clear}
+      {hasCsv && (
+        <a href={address(listAddress(`${path}.csv`, filters))} download>
+          Download as CSV
+        </a>
+      )}
     </div>
   );
 }

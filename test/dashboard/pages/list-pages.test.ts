@@ -62,6 +62,28 @@ test('a search without diacritics finds, and one that finds nothing says how to 
   expect(linkOf(empty, 'Clear the filters')).toBe('/companies');
 });
 
+test('all companies that match are one CSV file, whatever page a person is on', async () => {
+  const download = linkOf(await open('/companies?q=fjord&sort=name&order=desc'), 'Download as CSV')!;
+  expect(download).toBe('/companies.csv?q=fjord&sort=name&order=desc');
+  const { status, headers, html } = await page.open(download);
+  expect([status, headers.get('content-type'), headers.get('content-disposition')]).toEqual([
+    200,
+    'text/csv; charset=utf-8; header=present',
+    'attachment; filename="companies.csv"',
+  ]);
+  const lines = html.trimEnd().split('\r\n');
+  expect(lines[0]).toMatch(/^environment,company_id,name,status,resource/);
+  const employees = lines.slice(1).filter((line) => line.split(',')[4] === 'employees');
+  expect(employees.map((line) => line.split(',')[2])).toEqual(
+    Array.from({ length: 57 }, (_, i) => `Fjord ${String(56 - i).padStart(2, '0')}`),
+  );
+  expect((await page.open(`${download}&limit=10`)).html).toBe(html);
+  expect((await page.open('/companies.csv?q=nothing+like+it')).html.trimEnd().split('\r\n')).toHaveLength(1);
+  const wrong = await page.open('/companies.csv?status=nonsense');
+  expect([wrong.status, wrong.html.includes('<h1>')]).toEqual([400, true]);
+  expect((await page.open('/audit.csv?action=no.such')).html).toMatch(/^id,|^seq,|^at,/);
+});
+
 test('every list takes a company by its name', async () => {
   const company = await named('Åsgård');
   await admin.db.prisma.run.create({ data: { ...company, trigger: 'nightly', mode: 'full', status: 'succeeded' } });
