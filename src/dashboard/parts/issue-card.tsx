@@ -22,7 +22,8 @@ export function IssueCard({ issue }: { readonly issue: IssueModel }) {
   const { id, environment, severity, status, companies, first_seen_at, resolved_at, samples, snoozed } = issue;
   const heading = `issue-${id}`;
   return (
-    <section class={`issue must-${severity === 'action' ? 'act' : 'watch'}`} aria-labelledby={heading}>
+    // No landmark: an issue that has ended may have the name of another.
+    <article class={`issue must-${severity === 'action' ? 'act' : 'watch'}`} aria-labelledby={heading}>
       <h2 id={heading}>
         <Link to={`/issues/${id}`}>{issueTitle(issue)}</Link>
       </h2>
@@ -62,7 +63,7 @@ export function IssueCard({ issue }: { readonly issue: IssueModel }) {
         )}
         <IssueCommands issue={issue} />
       </details>
-    </section>
+    </article>
   );
 }
 
