@@ -49,6 +49,10 @@ beforeAll(async () => {
 
 afterAll(() => stop?.());
 
+/** The page of a record without an id in its path has it in its query. */
+const RECORD = '/records/:environment/:company_id/:resource';
+const OPENED = [...Object.keys(PAGES).map((page) => (page === RECORD ? `${RECORD}?id=1` : page)), '/settings'];
+
 /** Every address, and how many statements had been sent before it. */
 async function askForAll(): Promise<Map<string, number>> {
   const values = await largeValues(deployment.database.db.pool);
@@ -63,7 +67,7 @@ async function askForAll(): Promise<Map<string, number>> {
     const cursor = nextCursor(await ask(address, (path) => deployment.raw(path)));
     if (cursor) await ask(withQuery(address, { cursor }), (path) => deployment.raw(path));
   }
-  for (const address of everyPage([...Object.keys(PAGES), '/settings'], document, values))
+  for (const address of everyPage(OPENED, document, values))
     await ask(address, async (path) => {
       const { status, html } = await pages.open(path);
       expect([path, status]).toEqual([path, 200]);

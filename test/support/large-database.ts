@@ -146,18 +146,40 @@ function textsOf(texts: readonly string[]): string {
 /** What there is to be asked for. */
 export async function largeValues(pool: pg.Pool): Promise<AddressValues> {
   const { environment, companyId } = companyOf(42);
-  const newest = async (table: string) =>
-    (await pool.query<{ id: string }>(`SELECT id FROM muster.${table} ORDER BY seq DESC OFFSET 100 LIMIT 1`)).rows[0]!.id;
-  const [run, issue] = [await newest('runs'), await newest('issues')];
+  const idFrom = async (rows: string) =>
+    (await pool.query<{ id: string }>(`SELECT id FROM muster.${rows} OFFSET 100 LIMIT 1`)).rows[0]!.id;
+  const run = await idFrom('runs ORDER BY seq DESC');
+  const issue = await idFrom("issues WHERE status = 'ongoing' ORDER BY seq DESC");
+  const hold = await idFrom("holds WHERE status = 'open' ORDER BY id");
+  const certificate = await idFrom('certificates ORDER BY id');
   const { rows: feeds } = await pool.query<{ feed: string }>('SELECT feed FROM warehouse.feed');
   const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
   return {
-    path: { environment, company_id: companyId, '/api/runs/{id}': run, '/runs/{id}': run, '/api/issues/{id}': issue },
+    path: {
+      environment,
+      company_id: companyId,
+      resource: 'employees',
+      '/api/runs/{id}': run,
+      '/runs/{id}': run,
+      '/api/issues/{id}': issue,
+      '/api/issues/{id}/companies': issue,
+      '/issues/{id}': issue,
+      '/api/holds/{id}': hold,
+      '/api/holds/{id}/rows': hold,
+      '/holds/{id}': hold,
+      '/api/certificates/{id}': certificate,
+      '/certificates/{id}': certificate,
+    },
     query: {
       company_id: [companyId],
       resource: ['employees'],
       // The middle of many names, the middle of one, no name, and the beginning of an id.
       q: ['iskeri', '4321 a', 'nobody is called so', '00000000-0000-4000-8000-00000000'],
+      company: ['iskeri', '4321 a', 'nobody is called so', '00000000-0000-4000-8000-00000000'],
+      issue_id: [issue],
+      id: ['1'],
+      day: [daysAgo(2).slice(0, 10)],
+      before: ['25000'],
       since: [daysAgo(3)],
       until: [daysAgo(2)],
       after: ['0', '25000'],
