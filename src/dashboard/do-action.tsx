@@ -88,7 +88,11 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     const back = safeRedirectPath(path);
     const { as, confirmed, ...given } = fields;
     const action = actionNamed(name);
-    if (confirmed !== 'yes' && (await hasAsked(name, action, { request, reply, back, given }))) return reply;
+    if (confirmed !== 'yes') {
+      const question = await questionBefore(name, action, { request, back, given });
+      if (typeof question === 'string') return reply.redirect(`${base}${question}`, 303);
+      if (question) return show(reply, question, session);
+    }
     const call = action.call(given);
     if (action.askedAt) return syncAll(call, { request, reply, back, done: name });
     const response = await api.calls.call(session.caller, call);
@@ -113,14 +117,14 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
   }
 
   /**
-   * Sends the page that asks before the action, if it needs one: it deletes rows, or reaches many companies. Returns whether it did, and not the reply:
-   * an awaited reply is undefined once it is sent, and the action would be done before the person has answered.
+   * The page that asks before the action, or its address, if the action needs one: it deletes rows, or reaches many companies. It never sends the
+   * reply: a reply is a thenable, so awaiting one would give undefined, and the action would be done as if it had been confirmed.
    */
-  async function hasAsked(
+  async function questionBefore(
     name: string,
     action: Action,
-    { request: { session }, reply, back, given }: Pressed & { readonly given: Readonly<Record<string, string>> },
-  ): Promise<boolean> {
+    { request: { session }, back, given }: Omit<Pressed, 'reply'> & { readonly given: Readonly<Record<string, string>> },
+  ): Promise<PageContent | string | undefined> {
     const ask = async <T,>(path: ApiCall['path']): Promise<T> => {
       const response = await api.calls.call(session.caller, { method: 'GET', path });
       if (response.status >= 400) throw problemIn(response);
@@ -128,15 +132,13 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     };
     if (name === 'hold.approve') {
       const { id = '', reason } = given;
-      show(reply, await holdPage({ ask, params: { id }, query: new URLSearchParams() }, { reason, back }), session);
-      return true;
+      return holdPage({ ask, params: { id }, query: new URLSearchParams() }, { reason, back });
     }
     const asked = action.askedAt?.(given);
-    if (!asked) return false;
+    if (!asked) return undefined;
     const { companies } = await ask<SyncPreviewModel>(asked.preview);
-    if (companies <= MOST_UNASKED) return false;
-    reply.redirect(`${base}${asked.page}`, 303);
-    return true;
+    if (companies <= MOST_UNASKED) return undefined;
+    return asked.page;
   }
 
   /** Requests the syncs, and names the companies that were left out. */

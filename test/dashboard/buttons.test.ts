@@ -331,3 +331,26 @@ test('the first press of Approve asks, and deletes nothing, then or later', asyn
   for (let i = 0; i < 3; i++) await page.act('hold.approve', { back: '/holds', id: id! });
   expect(await everything()).toEqual(before);
 });
+
+const doneSoFar = (action: string) => admin.db.prisma.auditEntry.count({ where: { action } });
+
+test('the question before a deletion is no decision: only the button of the question decides, once', async () => {
+  const { confirmed: _, ...fields } = await decide(openShareHold);
+  const before = await doneSoFar('hold.approve');
+  const asked = await page.act('hold.approve', fields);
+  expect([asked.status, asked.html]).toEqual([200, expect.stringContaining('Delete ')]);
+  const decided = await page.act('hold.approve', { ...fields, confirmed: 'yes' });
+  expect([decided.status, decided.location]).toEqual([303, expect.stringContaining('done=hold.approve')]);
+  expect((await doneSoFar('hold.approve')) - before).toBe(1);
+});
+
+test('the question before more than twenty companies are synced requests nothing', async () => {
+  for (let n = 0; n < 21; n++) await runOf(await admin.addCompany(), 'failed');
+  const before = await doneSoFar('companies.sync');
+  const asked = await page.act('companies.sync', { status: 'failed' });
+  expect([asked.status, asked.location]).toEqual([303, '/syncs?status=failed']);
+  const question = await page.open(asked.location!);
+  expect(question.html).toContain('Sync 21 companies?');
+  await page.act('companies.sync', { status: 'failed', confirmed: 'yes' });
+  expect((await doneSoFar('companies.sync')) - before).toBe(1);
+});
