@@ -205,8 +205,8 @@ export function sendCsv(reply: FastifyReply, name: string, csv: string | Readabl
 
 /** The page for a response that is shown only once: a connect link, or a token. */
 function shownOnce({ body }: ApiResponse, back: string): PageContent | undefined {
-  const { url, expires_at, token, name, role } = (body ?? {}) as Record<string, unknown>;
+  const { url, expires_at, id, token, name, role } = (body ?? {}) as Record<string, unknown>;
   if (typeof url === 'string' && typeof expires_at === 'string') return connectLinkPage({ url, expires_at }, back);
-  if (typeof token === 'string') return tokenPage({ token, name: String(name), role: String(role) }, back);
+  if (typeof token === 'string') return tokenPage({ id: String(id), token, name: String(name), role: String(role) }, back);
   return undefined;
 }

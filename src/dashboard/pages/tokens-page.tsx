@@ -109,7 +109,7 @@ function NewToken() {
 
 /** The new token, which is shown only once. */
 export function tokenPage(
-  { token, name, role }: { readonly token: string; readonly name: string; readonly role: string },
+  { id, token, name, role }: Readonly<Record<'id' | 'token' | 'name' | 'role', string>>,
   back: string,
 ): PageContent {
   const body = (
@@ -117,9 +117,10 @@ export function tokenPage(
       <h1>The token of {name} is made</h1>
       <p>It has the role {role}. Copy it now: it is shown only once, and Muster stores only its hash.</p>
       <Copyable label="Token" value={token} />
-      <p>
-        It works until it is withdrawn: <b>Withdraw</b> is next to its name in the list, and ends its sessions, too.
-      </p>
+      <p>It works until it is withdrawn, here or next to its name in the list. That ends its sessions, too.</p>
+      <div class="actions">
+        <ActionForm name="token.delete" fields={{ id }} back={back} />
+      </div>
       <p>
         <Link to={back}>Back</Link>
       </p>
