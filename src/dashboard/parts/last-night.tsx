@@ -1,5 +1,6 @@
 import type { LastNightModel } from '../../api/operation/last-night.js';
 import type { OverviewModel } from '../../api/operation/overview.js';
+import { useMay } from './action-form.js';
 import { listAddress } from './list-page.js';
 import { durationText, Link, numberText, When } from './shown-values.js';
 
@@ -15,6 +16,7 @@ export function LastNight({ night, overview }: LastNightProps) {
   return (
     <section class={`verdict ${tone}`} aria-label="Whether last night is complete">
       <p class="answer">{sentence}</p>
+      {tone === 'bad' && <SyncFailed night={night} />}
       <p class="hint">
         {tone === 'busy' && left !== null && `About ${durationText(left * 1_000)} left. `}
         {night.lists.due > 0 && (
@@ -26,6 +28,19 @@ export function LastNight({ night, overview }: LastNightProps) {
         proof (STALE_AFTER_HOURS).
       </p>
     </section>
+  );
+}
+
+/** Leads to the question that names every company whose last run failed, and syncs them. */
+function SyncFailed({ night: { lacking } }: Pick<LastNightProps, 'night'>) {
+  const may = useMay();
+  if (!may('companies.sync') || !lacking.some(({ state }) => state === 'failed')) return null;
+  return (
+    <div class="actions">
+      <Link class="button" to="/syncs?status=failed">
+        Sync what failed
+      </Link>
+    </div>
   );
 }
 
