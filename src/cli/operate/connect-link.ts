@@ -55,8 +55,7 @@ async function printAll(
 }
 
 const COLUMNS: Columns<ReauthorizationLinkModel> = {
-  COMPANY: ({ company_id }) => company_id,
-  NAME: ({ company_name }) => company_name,
+  COMPANY: ({ company_id: id, company_name: name }) => ({ id, name }),
   LINK: ({ url }) => url,
   UNTIL: ({ expires_at }) => time(expires_at),
 };

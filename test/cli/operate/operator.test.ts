@@ -389,6 +389,15 @@ describe('last-night', () => {
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^(No night has begun|Last night is) /)]);
     expect((await operate(['last-night', '--state', 'failed', '--json'])).code).toBe(0);
   });
+
+  test('names each company once', async () => {
+    const { companyId } = await admin.addCompany();
+    onTestFinished(async () => void (await admin.db.prisma.connection.deleteMany({ where: { companyId } })));
+    await admin.db.prisma.connection.updateMany({ where: { companyId }, data: { createdAt: new Date('2026-01-01T00:00:00Z') } });
+    const { stdout } = await operate(['last-night']);
+    expect(stdout).toMatch(/^ENVIRONMENT +COMPANY +NAME +RESOURCE /m);
+    expect(stdout).toMatch(new RegExp(`^test +${companyId} +Company ${companyId.slice(0, 4)} +employees `, 'm'));
+  });
 });
 
 describe('sandbox', () => {
