@@ -1,0 +1,269 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { ENVIRONMENTS } from '../../src/core/company.js';
+import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../api/admin-fixture.js';
+import { companyOf, makeUnsigned, signAll, someSigner } from '../certificates/certificate-fixture.js';
+import { HOME, runMuster } from '../cli/run-muster.js';
+import { sweepOf } from '../runs/issue-world.js';
+import { anyPort } from '../support/port.js';
+import { type TroubleName, troubledFleet } from '../support/troubled-fleet.js';
+import { hasBrowser, useBrowser } from './browser.js';
+import { signIn } from './deployment.js';
+import { Walker } from './walker.js';
+
+// The eleven things that people do with Muster every day, among 300 companies with every kind of trouble.
+
+const MOST_CLICKS = 3;
+const PERSON = 'employees 1';
+
+interface World {
+  readonly admin: AdminFixture;
+  readonly fleet: Readonly<Record<TroubleName, readonly CompanyKey[]>>;
+  nameOf(company: CompanyKey): Promise<string>;
+}
+
+/** Its first company has a certificate of each list, and one person whose record changed. The runs that are under way are half done. */
+async function makeWorld(): Promise<World> {
+  const port = anyPort();
+  const admin = await startAdmin(undefined, { port, publicUrl: new URL(`http://127.0.0.1:${port}`) });
+  const { db } = admin;
+  const fleet = await troubledFleet(db);
+  await db.pool.query('UPDATE muster.warehouse_settings SET stale_after_hours = 26');
+  await sweepOf(db, { environments: ENVIRONMENTS, hasWebhook: false })();
+  await makeUnsigned(db, { companies: 1, nights: 1 });
+  await signAll(db, await someSigner());
+  await writeChanges(db, personsCompany(fleet), [
+    { id: '1', data: '{"id":"1","name":"employees 1","phone":"11 22 33 44"}' },
+    { id: '1', data: '{"id":"1","name":"employees 1","phone":"55 66 77 88"}' },
+  ]);
+  await db.pool.query(`UPDATE muster.changes SET op = 'update' WHERE position = 1`);
+  await db.prisma.walk.updateMany({
+    where: { status: 'running' },
+    data: { pages: 10, received: 5_000, totalRecords: 10_000 },
+  });
+  const nameOf = async (company: CompanyKey) => (await db.prisma.company.findFirstOrThrow({ where: { ...company } })).name!;
+  return { admin, fleet, nameOf };
+}
+
+const personsCompany = (fleet: World['fleet']) => fleet.well[1]!;
+
+interface Task {
+  readonly name: string;
+  readonly walk: (walker: Walker, world: World) => Promise<void>;
+  /** The commands that do the same, and a text that they print. */
+  readonly commands: (world: World) => Promise<readonly (readonly [command: readonly string[], prints: RegExp])[]>;
+}
+
+const TASKS: readonly Task[] = [
+  {
+    name: 'why did this company fail',
+    walk: async (walker, { fleet, nameOf }) => {
+      const name = await nameOf(fleet.failedForDays[0]!);
+      await walker.follow('Companies');
+      await walker.enter('Name or id', name);
+      await walker.follow(name);
+      await walker.read('Your plan does not include this list.');
+    },
+    commands: async ({ fleet, nameOf }) => [
+      [['companies', '--company', await nameOf(fleet.failedForDays[0]!)], /Your plan does not include this list\./],
+    ],
+  },
+  {
+    name: 'which companies lack a list',
+    walk: async (walker) => {
+      await walker.follow('Companies');
+      await walker.choose('List', 'departments');
+      await walker.read(/companies lack departments or its proof/);
+      await walker.follow(/^12 unavailable/);
+    },
+    commands: async ({ fleet, nameOf }) => [
+      [['companies', '--resource', 'departments', '--state', 'unavailable'], new RegExp(await nameOf(fleet.unavailable[9]!))],
+    ],
+  },
+  {
+    name: 'what changed for an employee',
+    walk: async (walker, { fleet, nameOf }) => {
+      await walker.follow('Records');
+      await walker.type('Company, by name or id', await nameOf(personsCompany(fleet)));
+      await walker.enter('Number or name', PERSON);
+      await walker.follow(PERSON);
+      await walker.read('History, newest first');
+      await walker.read('55 66 77 88');
+    },
+    commands: async ({ fleet, nameOf }) => {
+      const company = await nameOf(personsCompany(fleet));
+      return [
+        [['records', PERSON, '--company', company], /employees 1/],
+        [['records', '--company', company, '--resource', 'employees', '--id', '1'], /55 66 77 88/],
+      ];
+    },
+  },
+  {
+    name: 'erase a person',
+    walk: async (walker, { fleet, nameOf }) => {
+      await walker.follow('Records');
+      await walker.type('Company, by name or id', await nameOf(fleet.well[2]!));
+      await walker.enter('Number or name', PERSON);
+      await walker.follow(`Erase… ${PERSON}`);
+      await walker.press('Erase this person');
+      await walker.read('The person was erased');
+    },
+    commands: async ({ fleet, nameOf }) => [
+      [['forget', '1', '--company', await nameOf(fleet.well[2]!), '--resource', 'employees'], /1/],
+    ],
+  },
+  {
+    name: 'is last night complete',
+    walk: (walker) => walker.read('Last night is not complete:'),
+    commands: async () => [[['last-night'], /not complete/]],
+  },
+  {
+    name: 'who must authorize, and the links for all of them',
+    walk: async (walker, { fleet }) => {
+      await walker.follow(/must be authorized again$/);
+      await walker.press('Make the links');
+      const { length } = [...fleet.mustAuthorize, ...fleet.pausedMustAuthorize];
+      await walker.read(`Links for ${length} companies`);
+      const file = await walker.download('Download as CSV');
+      expect(
+        readFileSync(await file.path(), 'utf8')
+          .trimEnd()
+          .split('\r\n'),
+      ).toHaveLength(1 + length);
+    },
+    commands: async () =>
+      ENVIRONMENTS.map(
+        (environment) => [['connect-link', '--all', '--csv', '--environment', environment], /\/connect\//] as const,
+      ),
+  },
+  {
+    name: 'sync again what failed',
+    walk: async (walker, { admin }) => {
+      await walker.follow('Sync what failed');
+      await walker.press(/^Sync these \d+$/);
+      await walker.read(/sync was requested|cannot be synced now/);
+      expect(await admin.db.prisma.run.count({ where: { trigger: 'resync' } })).toBeGreaterThan(0);
+    },
+    commands: async () => [[['sync', '--failed'], /./]],
+  },
+  {
+    name: 'approve a deletion',
+    walk: async (walker) => {
+      await walker.follow('Holds');
+      await walker.press('Approve');
+      await walker.read(/^Delete 2 of 3 rows of/);
+      await walker.press('Approve');
+      await walker.read(/^Approved: rows/);
+    },
+    commands: async ({ admin }) => {
+      const hold = await admin.db.prisma.hold.findFirstOrThrow({ where: { status: 'open' } });
+      return [
+        [['holds'], /employees/],
+        [['holds', 'approve', hold.id, '--yes'], /approved/i],
+      ];
+    },
+  },
+  {
+    name: 'how far is a long run',
+    walk: async (walker, { fleet, nameOf }) => {
+      await walker.follow('Runs');
+      await walker.choose('Status', 'running');
+      await walker.read(await nameOf(fleet.reading[0]!));
+      await walker.read(/50 %/);
+    },
+    commands: async () => [[['runs', '--status', 'running'], /50 %/]],
+  },
+  {
+    name: 'read-only access, and back',
+    walk: async (walker, { admin }) => {
+      await walker.follow('Tokens');
+      await walker.type('Name', 'auditor');
+      await walker.press('Make the token');
+      const token = await walker.page.getByLabel('Token', { exact: true }).inputValue();
+      await walker.press('Withdraw');
+      await walker.read('The token was withdrawn');
+      const refused = await admin.fetch('/api/overview', { headers: { authorization: `Bearer ${token}` } });
+      expect(refused.status).toBe(401);
+    },
+    commands: async () => [
+      [['tokens', 'add', 'auditor', '--role', 'viewer'], /./],
+      [['tokens'], /auditor/],
+      [['tokens', 'remove', 'auditor'], /./],
+    ],
+  },
+  {
+    name: 'prove a list to an auditor',
+    walk: async (walker, { nameOf }) => {
+      const name = await nameOf({ environment: 'test', companyId: companyOf(1) });
+      await walker.follow('Certificates');
+      await walker.enter('Company', name);
+      await walker.follow(/^Show ?: employees of/);
+      await walker.read(/This installation states: every record of employees/);
+      const file = await walker.download('Download as JWS');
+      expect(readFileSync(await file.path(), 'utf8')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+    },
+    commands: async ({ nameOf }) => {
+      const name = await nameOf({ environment: 'test', companyId: companyOf(1) });
+      const file = join(HOME, 'list.jws');
+      return [
+        [['certificates', '--company', name, '--resource', 'employees', '--output', file], /./],
+        [['certificate', 'check', file], /holds?/],
+      ];
+    },
+  },
+];
+
+describe.skipIf(!hasBrowser())('the daily tasks', () => {
+  const openPage = useBrowser();
+
+  describe.each([
+    { where: 'at a desk', viewport: { width: 1440, height: 900 }, javaScriptEnabled: true },
+    { where: 'on a phone, without scripts', viewport: { width: 390, height: 844 }, javaScriptEnabled: false },
+  ])('$where', ({ where, ...options }) => {
+    const isOnPhone = !options.javaScriptEnabled;
+    const counted: string[] = [];
+    let world: World;
+    let page: Page;
+    beforeAll(async () => {
+      world = await makeWorld();
+      page = await openPage(options);
+      page.setDefaultTimeout(15_000);
+      await signIn(page, world.admin.url, TOKEN);
+    });
+    afterAll(async () => {
+      console.log(`Clicks ${where}:\n${counted.join('\n')}`);
+      await world?.admin.stop();
+    });
+
+    test.each(TASKS)('$name', async ({ name, walk }) => {
+      await page.goto(world.admin.url);
+      const walker = new Walker(page, isOnPhone);
+      await walk(walker, world);
+      counted.push(`  ${walker.clicks} ${name}`);
+      if (!isOnPhone) expect(walker.clicks).toBeLessThanOrEqual(MOST_CLICKS);
+    });
+  });
+});
+
+describe('the daily tasks by the CLI', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await makeWorld();
+  });
+  afterAll(() => world?.admin.stop());
+
+  test.each(TASKS)('$name', async ({ commands }) => {
+    for (const [args, prints] of await commands(world)) {
+      const isLocal = args[0] === 'certificate';
+      const { code, stdout, stderr } = await runMuster(isLocal ? args : [...args, '--url', world.admin.url], {
+        MUSTER_ADMIN_TOKEN: TOKEN,
+      });
+      expect([args.join(' '), stdout + stderr]).toEqual([args.join(' '), expect.stringMatching(prints)]);
+      // The night of this fleet is not complete, which is the answer of the command.
+      if (args[0] !== 'last-night') expect([args.join(' '), code, stderr]).toEqual([args.join(' '), 0, stderr]);
+    }
+  });
+});
