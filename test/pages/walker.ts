@@ -69,7 +69,7 @@ export class Walker {
           const box = await target.boundingBox();
           return box !== null && box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height;
         },
-        `${String(target)} is within the window`,
+        { message: `${String(target)} is within the window` },
       )
       .toBe(true);
     expect(await this.page.evaluate('window.scrollY')).toBe(0);
