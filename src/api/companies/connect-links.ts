@@ -25,7 +25,7 @@ export const ConnectLink = z
 const MOST = 500;
 
 const CreateReauthorizationLinks = z.strictObject({
-  environment: EnvironmentName,
+  environment: EnvironmentName.exactOptional().describe('Both environments if left out.'),
   limit: z.int().min(1).max(MOST).default(MOST).describe(`Default and maximum: ${MOST}.`),
   cursor: z.string().exactOptional().describe('next_cursor of the previous response.'),
 });
@@ -98,7 +98,7 @@ export function connectLinkRoutes({
         problems: ['environment_not_configured'],
       }),
       async ({ caller: by, body: { environment, ...page } }, reply) => {
-        const entry = { by, action: 'connect_links.create', environment } as const;
+        const entry = { by, action: 'connect_links.create', ...(environment && { environment }) } as const;
         const links = await auditedRefusal(db, entry, () => createForAll(environment, page));
         await recordDone(db.prisma, { ...entry, details: { links: links.data.length } });
         return reply.code(201).send(links);
@@ -106,16 +106,21 @@ export function connectLinkRoutes({
     );
   };
 
-  async function createForAll(environment: CompanyKey['environment'], page: PageQuery) {
-    connectLinks.requireConfigured(environment);
-    const { data, nextCursor } = await connections.list({ environment, status: 'reauthorization_required', ...page });
+  async function createForAll(environment: CompanyKey['environment'] | undefined, page: PageQuery) {
+    if (environment) connectLinks.requireConfigured(environment);
+    const { data, nextCursor } = await connections.list({
+      ...(environment && { environment }),
+      status: 'reauthorization_required',
+      ...page,
+    });
     const links = await connectLinks.reauthorizationLinks(data);
-    const made = data.flatMap(({ companyId: company_id, name }): ReauthorizationLinkModel[] => {
-      const link = links.get(keyText({ environment, companyId: company_id }));
+    const made = data.flatMap(({ name, ...company }): ReauthorizationLinkModel[] => {
+      const link = links.get(keyText(company));
       // A company that has authorized since the list was read has no link.
       if (!link) return [];
       const expires_at = link.expiresAt.toISOString();
-      return [{ environment, company_id, ...(name !== null && { company_name: name }), url: link.url, expires_at }];
+      const key = { environment: company.environment, company_id: company.companyId };
+      return [{ ...key, ...(name !== null && { company_name: name }), url: link.url, expires_at }];
     });
     return { data: made, next_cursor: nextCursor ?? null };
   }

@@ -1,7 +1,7 @@
 import { type CompanyModel, ListStateName } from '../../api/companies/company-model.js';
 import type { ListCountsModel } from '../../api/operation/list-counts.js';
 import { CONNECTION_ORDERS, type ConnectionOrder } from '../../db/tables/connection-list.js';
-import { AsCommands, FormFields, get, useMay } from '../parts/action-form.js';
+import { ActionForm, AsCommands, FormFields, get, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
 import { counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
@@ -79,6 +79,7 @@ export async function companiesPage(request: PageRequest): Promise<PageContent> 
     Items: (found) => (
       <>
         <StateCounts counts={byList} filters={found.filters} />
+        <MakeLinks {...found} />
         <Companies {...found} />
       </>
     ),
@@ -123,6 +124,17 @@ function Companies(found: ListProps<CompanyModel>) {
         />
       </div>
     </form>
+  );
+}
+
+/** The links of all companies that must authorize again. The call knows no filter but the environment, so the button is absent where others narrow the list. */
+function MakeLinks({ list: { data }, filters }: ListProps<CompanyModel>) {
+  const { status, environment, sort: _sort, order: _order, ...others } = filters;
+  if (status !== 'reauthorization_required' || data.length === 0 || Object.keys(others).length > 0) return null;
+  return (
+    <div class="actions">
+      <ActionForm name="connect_links.create" fields={environment === undefined ? {} : { environment }} />
+    </div>
   );
 }
 

@@ -1,6 +1,6 @@
 import type { ReauthorizationLinkModel } from '../../api/companies/connect-links.js';
 import { ActionForm } from '../parts/action-form.js';
-import { COMPANY } from '../parts/columns.js';
+import { COMPANY, ENVIRONMENT } from '../parts/columns.js';
 import { Copyable } from '../parts/copyable.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
@@ -37,10 +37,10 @@ function ConnectLinks({ links: { data, next_cursor }, fields, back }: ConnectLin
       )}
       <DataTable
         caption="Companies that must authorize again, and the link of each"
-        columns={COLUMNS}
+        columns={environment === '' ? [COMPANY, ENVIRONMENT, ...OF_LINK] : [COMPANY, ...OF_LINK]}
         rows={data}
-        keyOf={({ company_id }) => company_id}
-        empty="Every company of this environment is authorized."
+        keyOf={(link) => `${link.environment}/${link.company_id}`}
+        empty={environment === '' ? 'Every company is authorized.' : 'Every company of this environment is authorized.'}
       />
       {next_cursor !== null && (
         <div class="actions">
@@ -59,8 +59,7 @@ function ConnectLinks({ links: { data, next_cursor }, fields, back }: ConnectLin
   );
 }
 
-const COLUMNS: readonly Column<ReauthorizationLinkModel>[] = [
-  COMPANY,
+const OF_LINK: readonly Column<ReauthorizationLinkModel>[] = [
   column('Link', ({ company_id, company_name, url }) => (
     <Copyable label={`Link of ${company_name ?? company_id}`} value={url} isInTable />
   )),

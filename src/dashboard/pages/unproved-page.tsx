@@ -1,5 +1,6 @@
 import type { UnprovedListModel } from '../../api/operation/last-night.js';
 import { failureInWords } from '../../core/failure-words.js';
+import { ActionForm, useMay } from '../parts/action-form.js';
 import { COMPANY } from '../parts/columns.js';
 import { type Column, column } from '../parts/data-table.js';
 import {
@@ -8,6 +9,7 @@ import {
   ENVIRONMENT,
   FoundTable,
   type ListProps,
+  listAddress,
   listPage,
   ONE_COMPANY,
   RESOURCE,
@@ -36,13 +38,38 @@ export const unprovedPage = listPage<UnprovedListModel>({
 
 function Lists(props: ListProps<UnprovedListModel>) {
   return (
-    <FoundTable
-      {...props}
-      caption="Lists that lack a proof, by company"
-      columns={COLUMNS}
-      keyOf={({ environment, company_id, resource }) => `${environment} ${company_id} ${resource}`}
-      empty={['No list matches the filters.', 'Every list was proved complete since last night began.']}
-    />
+    <>
+      <Cure {...props} />
+      <FoundTable
+        {...props}
+        caption="Lists that lack a proof, by company"
+        columns={COLUMNS}
+        keyOf={({ environment, company_id, resource }) => `${environment} ${company_id} ${resource}`}
+        empty={['No list matches the filters.', 'Every list was proved complete since last night began.']}
+      />
+    </>
+  );
+}
+
+/** The button that cures all lists of the chosen state. It has no filter by list or company, so it is absent where these narrow the page. */
+function Cure({ list, filters }: ListProps<UnprovedListModel>) {
+  const may = useMay();
+  const { state, environment, ...others } = filters;
+  if (list.data.length === 0 || Object.keys(others).length > 0) return null;
+  const of = environment === undefined ? {} : { environment };
+  if (state === 'reauthorization_required')
+    return (
+      <div class="actions">
+        <ActionForm name="connect_links.create" fields={of} />
+      </div>
+    );
+  if (state !== 'failed' || !may('companies.sync')) return null;
+  return (
+    <div class="actions">
+      <Link class="button" to={listAddress('/syncs', { status: 'failed', ...of })}>
+        Sync what failed
+      </Link>
+    </div>
   );
 }
 

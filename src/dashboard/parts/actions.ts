@@ -99,7 +99,8 @@ export const ACTIONS = {
   'connect_links.create': {
     label: 'Make the links',
     tone: 'main',
-    call: ({ environment, cursor }) => post('/api/connect-links/reauthorization', { environment, ...(cursor && { cursor }) }),
+    call: ({ environment, cursor }) =>
+      post('/api/connect-links/reauthorization', { ...(environment && { environment }), ...(cursor && { cursor }) }),
     done: 'The links were made.',
   },
   'held_tokens.release': {

@@ -39,6 +39,21 @@ test('makes one for each company of the environment that must authorize again, t
   expect([started.status, started.headers.get('location')]).toEqual([302, expect.stringContaining(lost[0]!.companyId)]);
 });
 
+test('without an environment, it makes those of both', async () => {
+  const { status, json } = await admin.call('POST', PATH, {});
+  expect([status, json.data.map((link: { environment: string }) => link.environment)]).toEqual([
+    201,
+    ['production', 'test', 'test', 'test'],
+  ]);
+  const page = await PageClient.signedIn(admin.url);
+  const companies = await page.open('/companies?status=reauthorization_required');
+  expect(companies.html).toContain('Make the links</button>');
+  expect((await page.open('/companies?status=reauthorization_required&q=Company')).html).not.toContain('Make the links');
+  expect((await page.act('connect_links.create', {})).html).toContain('Links for 4 companies');
+  const file = await page.act('connect_links.create', { as: 'csv' });
+  expect(file.html.trimEnd().split('\r\n')).toHaveLength(5);
+});
+
 test('comes in pages that are bounded', async () => {
   const first = await admin.call('POST', PATH, { environment: 'test', limit: 2 });
   const second = await admin.call('POST', PATH, { environment: 'test', limit: 2, cursor: first.json.next_cursor });
@@ -46,7 +61,7 @@ test('comes in pages that are bounded', async () => {
     lost.map(({ companyId }) => companyId),
   );
   expect(second.json.next_cursor).toBe(null);
-  for (const body of [{ environment: 'test', limit: 501 }, { environment: 'test', cursor: '!' }, { environment: 'x' }, {}])
+  for (const body of [{ environment: 'test', limit: 501 }, { environment: 'test', cursor: '!' }, { environment: 'x' }])
     expect((await admin.call('POST', PATH, body)).status).toBe(400);
 });
 
