@@ -139,7 +139,7 @@ function whatNext(config: Config, app: App, sandbox: Sandbox | undefined, logFil
   }
   explain('./bin/muster status', 'the state of the mirrors');
   explain('./bin/muster companies', 'the companies and their mirrored lists');
-  const one = sandbox?.companies[0] ? `--company '${sandbox.companies[0].name}'` : company;
+  const one = sandbox ? `--company '${sandbox.companies.at(-1)!.name}'` : company;
   explain(`./bin/muster sync ${one} --wait`, 'mirror a company again');
   explain('./bin/muster changes', 'what changed, record by record');
   if (sandbox) explain('./bin/muster sandbox lessons', 'failures of a service, and their effects');
