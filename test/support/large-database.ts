@@ -113,7 +113,7 @@ function records({ companies: count, issues, auditEntries, notifications, holds 
   const ofCompany = `CASE WHEN n % 100 = 0 THEN 'test' ELSE 'production' END, ${idOf(`1 + n % ${count}`)}`;
   return [
     `INSERT INTO muster.issues (cause, environment, resource, severity, companies, sample, told, status, resolved_at)
-     SELECT (${textsOf(ERRORS)})[1 + n % ${ERRORS.length}], CASE WHEN n % 10 = 0 THEN 'test' ELSE 'production' END, 'list_' || n / 20,
+     SELECT (${textsOf(ERRORS)})[1 + n % ${ERRORS.length}], CASE WHEN n % 10 = 0 THEN 'test' ELSE 'production' END, CASE WHEN n = 75 THEN 'employees' ELSE 'list_' || n / 20 END,
        CASE WHEN n % 2 = 0 THEN 'warning' ELSE 'action' END, 1 + n % 50, ARRAY[${idOf('n')}::text], 1,
        CASE WHEN n % 25 < 24 THEN 'resolved' ELSE 'ongoing' END, CASE WHEN n % 25 < 24 THEN now() - n * interval '1 hour' END
      FROM generate_series(1, ${issues}) n ON CONFLICT DO NOTHING`,
@@ -146,10 +146,9 @@ function textsOf(texts: readonly string[]): string {
 /** What there is to be asked for. */
 export async function largeValues(pool: pg.Pool): Promise<AddressValues> {
   const { environment, companyId } = companyOf(42);
-  const idFrom = async (rows: string) =>
-    (await pool.query<{ id: string }>(`SELECT id FROM muster.${rows} OFFSET 100 LIMIT 1`)).rows[0]!.id;
-  const run = await idFrom('runs ORDER BY seq DESC');
-  const issue = await idFrom("issues WHERE status = 'ongoing' ORDER BY seq DESC");
+  const idFrom = async (rows: string) => (await pool.query<{ id: string }>(`SELECT id FROM muster.${rows} LIMIT 1`)).rows[0]!.id;
+  const run = await idFrom('runs ORDER BY seq DESC OFFSET 100');
+  const issue = await idFrom("issues WHERE resource = 'employees'");
   const hold = await idFrom("holds WHERE status = 'open' ORDER BY id");
   const certificate = await idFrom('certificates ORDER BY id');
   const { rows: feeds } = await pool.query<{ feed: string }>('SELECT feed FROM warehouse.feed');
