@@ -67,7 +67,8 @@ async function askForAll(): Promise<Map<string, number>> {
     const cursor = nextCursor(await ask(address, (path) => deployment.raw(path)));
     if (cursor) await ask(withQuery(address, { cursor }), (path) => deployment.raw(path));
   }
-  for (const address of everyPage(OPENED, document, values))
+  // A sync is of an issue or of a state, and a page refuses both at once.
+  for (const address of everyPage(OPENED, document, values).filter((each) => !/^\/syncs\?issue_id=.*&/.test(each)))
     await ask(address, async (path) => {
       const { status, html } = await pages.open(path);
       expect([path, status]).toEqual([path, 200]);
