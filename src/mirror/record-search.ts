@@ -106,8 +106,9 @@ function placesOf({ resources, text, cursor }: RecordSearch, words: readonly str
 }
 
 /** Every text that this takes is JSON, and PostgreSQL takes no NUL. */
-const CURSOR =
-  /^\["(exact|beginning|text|all)","[a-z][a-z0-9_]*","([^"\\\u0000-\u001f]|\\(["\\/bfnrt]|u(?!0000)[0-9a-f]{4}))*"\]$/;
+const CURSOR = new RegExp(
+  String.raw`^\["(exact|beginning|text|all)","[a-z][a-z0-9_]*","([^"\\\u0000-\u001f]|\\(["\\/bfnrt]|u(?!0000)[0-9a-f]{4}))*"\]$`,
+);
 
 function cursorOf({ stage, resource, after }: Place): string {
   return cursorAt(JSON.stringify([stage, resource, after]));

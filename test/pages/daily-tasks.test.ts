@@ -17,6 +17,8 @@ import { Walker } from './walker.js';
 // The eleven things that people do with Muster every day, among 300 companies with every kind of trouble.
 
 const MOST_CLICKS = 3;
+/** Without scripts, filters have a button. */
+const MOST_ON_PHONE = 4;
 const PERSON = 'employees 1';
 
 interface World {
@@ -243,7 +245,7 @@ describe.skipIf(!hasBrowser())('the daily tasks', () => {
       const walker = new Walker(page, isOnPhone);
       await walk(walker, world);
       counted.push(`  ${walker.clicks} ${name}`);
-      if (!isOnPhone) expect(walker.clicks).toBeLessThanOrEqual(MOST_CLICKS);
+      expect(walker.clicks).toBeLessThanOrEqual(isOnPhone ? MOST_ON_PHONE : MOST_CLICKS);
     });
   });
 });

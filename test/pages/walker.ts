@@ -1,5 +1,6 @@
+import assert from 'node:assert/strict';
 import type { Download, Locator, Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { waitFor } from '../support/wait-for.js';
 
 /** Walks through the control room as a person does: finds everything by its visible text, and counts clicks. Typing and Enter are free. */
 export class Walker {
@@ -63,15 +64,11 @@ export class Walker {
     if (this.isOnPhone) return;
     const { width, height } = this.page.viewportSize()!;
     // A page that follows a filter may still be replacing its rows.
-    await expect
-      .poll(
-        async () => {
-          const box = await target.boundingBox();
-          return box !== null && box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height;
-        },
-        { message: `${String(target)} is within the window` },
-      )
-      .toBe(true);
-    expect(await this.page.evaluate('window.scrollY')).toBe(0);
+    const isWithin = async () => {
+      const box = await target.boundingBox();
+      return box !== null && box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height;
+    };
+    await waitFor(isWithin, { what: `${String(target)} within the window` });
+    assert.equal(await this.page.evaluate('window.scrollY'), 0);
   }
 }
