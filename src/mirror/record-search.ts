@@ -3,11 +3,11 @@
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
-import { foldText, patternOf } from '../core/fold-text.js';
 import type { Database } from '../db/connection/database.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { readByIndex } from '../db/statements/by-index.js';
 import { cursorAt, readCursor } from '../db/statements/cursor.js';
+import { foldText, patternOf } from '../db/statements/folding.js';
 import { isOf } from '../db/tables/connections.js';
 import { LargerPage, PAGE_BYTES } from '../db/tables/feed.js';
 import { Prisma } from '../generated/prisma/client.js';

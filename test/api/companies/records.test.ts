@@ -108,6 +108,11 @@ test('a decomposed text is found by a composed one, and the other way round', as
   for (const q of ['zoe', 'Zoë', 'Zoe\u0308']) expect((await find(q)).toSorted()).toEqual(employees('nfc', 'nfd'));
 });
 
+test('quotes and hyphens are found as people type them', async () => {
+  await write('employees', [['signs', '{"uid":"signs","name":"Siobhán O’Brien‐Łukasz"}']]);
+  for (const q of ["o'brien", 'O’Brien', 'brien-lukasz', 'BRIEN–ŁUKASZ']) expect(await find(q)).toEqual(employees('signs'));
+});
+
 test('every record is given without a text, and each odd id is found by itself and shown', async () => {
   expect(await find('', { resource: 'employees', limit: 3 })).toEqual(await find('', { resource: 'employees' }));
   expect(await find('', { resource: 'employees' })).toHaveLength(PEOPLE.length + ODD.length + 2);
