@@ -12,8 +12,8 @@ describe.skipIf(!hasBrowser())('/api/docs in a browser', () => {
   afterAll(() => admin.stop());
 
   /** A page that keeps what its content policy refused, what it complained of, and which origins it asked. */
-  async function openDocs(address: string) {
-    const page = await openPage();
+  async function openDocs(address: string, options: Parameters<typeof openPage>[0] = {}) {
+    const page = await openPage(options);
     const faults: string[] = [];
     const origins = new Set<string>();
     page.on('request', (request) => void origins.add(new URL(request.url()).origin));
@@ -67,5 +67,21 @@ describe.skipIf(!hasBrowser())('/api/docs in a browser', () => {
       await block.getByRole('button', { name: 'Try it out' }).waitFor();
     }
     expect([faults, [...origins]]).toEqual([[], [admin.url]]);
+  });
+
+  test.each([390, 320])('is read on a phone of %i pixels without scrolling sideways', async (width) => {
+    const { page } = await openDocs('/api/docs', { viewport: { width, height: 844 } });
+    const tooWide = () =>
+      page.evaluate<string[]>(
+        `[...document.querySelectorAll('*')].filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('pre, .microlight'))
+          .map((each) => each.tagName + '.' + each.className).slice(0, 5)`,
+      );
+    expect([await page.evaluate('document.documentElement.scrollWidth'), await tooWide()]).toEqual([width, []]);
+    for (const operation of ['companies-listCompanies', 'runs-syncCompanies', 'companies-onboardCompany']) {
+      await page.locator(`#operations-${operation} .opblock-summary-control`).click();
+      await page.locator(`#operations-${operation} .responses-table`).waitFor();
+    }
+    expect([await page.evaluate('document.documentElement.scrollWidth'), await tooWide()]).toEqual([width, []]);
+    if (process.env.PICTURE) await page.screenshot({ path: `${process.env.PICTURE}-${width}.png`, fullPage: false });
   });
 });
