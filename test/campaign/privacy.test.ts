@@ -135,7 +135,9 @@ async function everyPage(): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const { companyId } of deployment.sandbox.companies) {
     const { id } = await deployment.lastRun(companyId);
-    const [record] = await ask<{ id: string }>(`SELECT id FROM mirror.employees WHERE company_id = '${companyId}' ORDER BY id LIMIT 1`);
+    const [record] = await ask<{ id: string }>(
+      `SELECT id FROM mirror.employees WHERE company_id = '${companyId}' ORDER BY id LIMIT 1`,
+    );
     const filled = (page: string) =>
       page
         .replace(':environment', 'test')

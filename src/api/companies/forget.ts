@@ -19,9 +19,10 @@ const ForgetBody = z.strictObject({
 const Forgotten = z.object({
   erased: Count.describe('Rows erased from the mirror.'),
   found: z
-    .boolean()
+    .literal(false)
+    .optional()
     .describe(
-      'Whether mirror, feed or rejected records had anything of it. If not, the id is only kept out from now on: it may be misspelt.',
+      'Set if neither mirror, feed nor rejected records had anything of it. The id is only kept out from now on: it may be misspelt.',
     ),
   similar: z
     .array(z.string())
@@ -69,9 +70,9 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
       }),
       async ({ caller, params, body }) => {
         const forget = (tx: Transaction, record: RecordToForget) => forgetRecord(tx, deps, record);
-        const { rows: erased, isFound: found } = await asAudited('record.forget', { caller, params, body }, forget);
-        const similar = found ? [] : await findSimilarIds(db, { ...params, resource: body.resource }, body.id);
-        return { erased, found, ...(similar.length > 0 && { similar }) };
+        const { rows: erased, isFound } = await asAudited('record.forget', { caller, params, body }, forget);
+        const similar = isFound ? [] : await findSimilarIds(db, { ...params, resource: body.resource }, body.id);
+        return { erased, ...(!isFound && { found: false as const }), ...(similar.length > 0 && { similar }) };
       },
     );
 

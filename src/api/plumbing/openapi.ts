@@ -52,7 +52,7 @@ export function describeApi(app: FastifyInstance, publicUrl: URL | undefined): v
       uiHooks: {
         onRequest: async ({ url }, reply) => (/\/docs\/(\?|$)/.test(url) ? reply.redirect('../docs', 302) : undefined),
       },
-      theme: { title: 'Muster admin API' },
+      theme: { title: 'Muster admin API', css: [{ filename: 'phone.css', content: ON_A_PHONE }] },
       // The standalone layout has a bar that loads other documents, and a style element that the content policy refuses.
       uiConfig: { layout: 'BaseLayout' },
       staticCSP: CONTENT_POLICY,
@@ -72,6 +72,19 @@ const CONTENT_POLICY = {
   'frame-ancestors': "'none'",
   'base-uri': "'none'",
 };
+
+/** Tables of the page become blocks, which wrap, so that nothing is wider than the screen. */
+const ON_A_PHONE = `@media (max-width: 48rem) {
+  .swagger-ui :is(table, thead, tbody, tr, th, td) { display: block; width: auto !important; min-width: 0 !important; max-width: none !important; }
+  .swagger-ui thead { display: none; }
+  .swagger-ui :is(td, th) { padding: 0.3rem 0 !important; }
+  .swagger-ui .response-col_links { display: none; }
+  .swagger-ui :is(pre, code, p, a, span) { white-space: pre-wrap !important; overflow-wrap: anywhere; }
+  .swagger-ui :is(input, select, textarea) { max-width: 100%; min-width: 0 !important; }
+  .swagger-ui .opblock-summary { flex-wrap: wrap; }
+  .swagger-ui .opblock-summary-description { flex: 1 1 100%; }
+  .swagger-ui .wrapper { padding: 0 0.5rem; }
+}`;
 
 const DESCRIPTION =
   'JSON over HTTP. Every call under /api carries `Authorization: Bearer <token>`. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Lists give `next_cursor`: pass it back as `cursor` for the next page; null is the end.';

@@ -44,10 +44,11 @@ export function registerForget(program: Command): void {
         );
       else {
         const forgotten = await client.post<ForgottenModel>(path, { resource, id });
-        const { erased, found, similar = [] } = forgotten;
+        const { erased, similar = [] } = forgotten;
+        const isFound = forgotten.found !== false;
         if (options.json) print([forgotten], {}, options);
-        else if (found) print([{ erased }], members('erased'), options);
-        if (!found)
+        else if (isFound) print([{ erased }], members('erased'), options);
+        if (!isFound)
           throw new CommandFailure(
             `Nothing was found in ${resource} with this id; the id is kept out from now on.${didYouMean(similar)}`,
           );

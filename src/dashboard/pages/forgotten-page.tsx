@@ -11,7 +11,7 @@ interface ForgottenProps {
 
 /** Shows whether the record was found and erased: an id that was not found is likely to be misspelt. */
 export function forgottenPage(forgotten: ForgottenModel, fields: ForgottenProps['fields'], back: string): PageContent {
-  const title = forgotten.found ? 'The person was erased' : 'Nothing was found';
+  const title = forgotten.found === false ? 'Nothing was found' : 'The person was erased';
   return {
     title,
     body: (
@@ -28,7 +28,7 @@ export function forgottenPage(forgotten: ForgottenModel, fields: ForgottenProps[
 
 function Outcome({ forgotten: { erased, found, similar = [] }, fields }: ForgottenProps) {
   const { environment = '', company_id = '', resource = '', id = '' } = fields;
-  if (found)
+  if (found !== false)
     return (
       <p role="status">
         Erased from {resource}: {numberText(erased)} {erased === 1 ? 'row' : 'rows'} of the mirror, and everything that feed,

@@ -1,9 +1,12 @@
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { readByIndex } from './by-index.js';
 import { readNumberedStart } from './cursor.js';
 
 /** Companies that are looked up one by one. More are a good part of all, so that reading the newest rows finds a page of them soon. */
-const FEW_COMPANIES = 200;
+export const FEW_COMPANIES = 200;
 
 export interface OfCompanies {
   /** Only rows of these companies. */
@@ -25,6 +28,15 @@ interface Newest extends OfCompanies {
   readonly below?: readonly Prisma.Sql[] | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
+}
+
+/** Reads newest rows. Those of many companies are read by index, since the planner expects to find few of them, and would sort the whole table. */
+export function readNewest<T>(
+  db: Pick<Database, 'prisma'>,
+  { companies }: OfCompanies,
+  read: (by: Pick<Transaction, '$queryRaw'>) => Promise<T>,
+): Promise<T> {
+  return companies !== undefined && companies.length > FEW_COMPANIES ? readByIndex(db, read) : read(db.prisma);
 }
 
 /**

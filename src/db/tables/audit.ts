@@ -4,7 +4,7 @@ import { type AuditEntry, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageOf, readNumberedStart } from '../statements/cursor.js';
-import { type OfCompanies, rowsOfCompanies } from '../statements/newest-page.js';
+import { FEW_COMPANIES, type OfCompanies, readNewest, rowsOfCompanies } from '../statements/newest-page.js';
 import { isOf } from './connections.js';
 
 /** The actor. An actor without a role used no token. */
@@ -100,7 +100,7 @@ export async function listAuditEntries(db: Database, { limit, cursor, ...filter 
     companyId !== undefined && Prisma.sql`t.company_id = ${companyId}::uuid`,
   ].filter((condition) => condition !== false);
   // The migration says why what a filter gives is ordered by -id.
-  const isFiltered = fixed.length > 0 || companies !== undefined;
+  const isFiltered = fixed.length > 0 || (companies !== undefined && companies.length <= FEW_COMPANIES);
   if (start) {
     const { isBefore, position } = start;
     if (isFiltered) fixed.push(isBefore ? Prisma.sql`-t.id < ${-position}` : Prisma.sql`-t.id > ${-position}`);
@@ -113,8 +113,12 @@ export async function listAuditEntries(db: Database, { limit, cursor, ...filter 
     return Prisma.sql`
       SELECT t.* FROM muster.audit t ${all.length > 0 ? Prisma.sql`WHERE ${Prisma.join(all, ' AND ')}` : Prisma.empty} ${end}`;
   };
-  const rows = await db.prisma.$queryRaw<AuditRow[]>`
+  const rows = await readNewest(
+    db,
+    { companies },
+    (tx) => tx.$queryRaw<AuditRow[]>`
     SELECT id, at, actor, role, action, environment, company_id::text AS "companyId", details
-    FROM (${rowsOfCompanies(companies, rowsWith, end)}) found ORDER BY id DESC`;
+    FROM (${rowsOfCompanies(companies, rowsWith, end)}) found ORDER BY id DESC`,
+  );
   return pageOf(rows, limit, ({ id }) => String(id), start ?? null);
 }

@@ -10,7 +10,7 @@ import { type Hold, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
-import { isGiven, newestRows, type OfCompanies } from '../statements/newest-page.js';
+import { isGiven, newestRows, type OfCompanies, readNewest } from '../statements/newest-page.js';
 import type { WalkGrant } from './held-rows.js';
 import { isOfList, type ListKey } from './lists.js';
 
@@ -155,11 +155,15 @@ export async function listHolds(
   // A company has few enough holds to scan.
   const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
   const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
-  const rows = await db.prisma.$queryRaw<HoldRow[]>`
+  const rows = await readNewest(
+    db,
+    { companies },
+    (tx) => tx.$queryRaw<HoldRow[]>`
     SELECT h.id, h.seq, h.environment, h.company_id AS "companyId", h.resource, h.run_id AS "runId", h.walk_id AS "walkId", h.count, h.living, h.sample,
       h.status, h.cause, h.grant_number AS "grantNumber", h.authorized_at AS "authorizedAt", h.opened_at AS "openedAt", h.closed_at AS "closedAt",
       h.decided_by AS "decidedBy", h.decision_reason AS "decisionReason"
-    FROM (${newest}) h ORDER BY h.seq DESC`;
+    FROM (${newest}) h ORDER BY h.seq DESC`,
+  );
   return pageBySeq(rows, { limit, cursor });
 }
 

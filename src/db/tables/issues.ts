@@ -132,7 +132,7 @@ export async function listIssues(db: Database, { isSnoozed, ...filter }: IssueFi
   const { where, ...order } = newestFirst(filter);
   const now = new Date();
   const snooze = isSnoozed
-    ? { snoozedUntil: { gt: now } }
+    ? { status: 'ongoing', snoozedUntil: { gt: now } }
     : isSnoozed === false && { OR: [{ snoozedUntil: null }, { snoozedUntil: { lte: now } }] };
   return pageBySeq((await db.prisma.issue.findMany({ where: { ...where, ...snooze }, ...order })) as IssueRow[], filter);
 }

@@ -6,7 +6,7 @@ import { type Notification, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
-import { isGiven, newestRows, type OfCompanies } from '../statements/newest-page.js';
+import { isGiven, newestRows, type OfCompanies, readNewest } from '../statements/newest-page.js';
 
 /** docs/notifications.md says when each is sent. The names are permanent: rename none. */
 export const EVENT_TYPES = [
@@ -159,10 +159,14 @@ export async function listNotifications(db: Database, filter: NotificationFilter
   // A company has few enough notifications to scan.
   const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
   const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
-  const rows = await db.prisma.$queryRaw<NotificationRow[]>`
+  const rows = await readNewest(
+    db,
+    { companies },
+    (tx) => tx.$queryRaw<NotificationRow[]>`
     SELECT n.id, n.seq, n.type, n.change, n.environment, n.company_id AS "companyId", n.occurred_at AS "occurredAt", n.details, n.status, n.attempts,
       n.next_attempt_at AS "nextAttemptAt", n.delivered_at AS "deliveredAt", n.last_error AS "lastError"
-    FROM (${newest}) n ORDER BY n.seq DESC`;
+    FROM (${newest}) n ORDER BY n.seq DESC`,
+  );
   return pageBySeq(rows, { limit, cursor });
 }
 

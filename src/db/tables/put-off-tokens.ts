@@ -1,8 +1,10 @@
 // muster.tokens, the refreshes that were put off: when they are brought forward, and the service's answers to them.
+
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
+import { readByIndex } from '../statements/by-index.js';
 import { rowsOf } from './connections.js';
 
 /** A thousand companies that were put off together must not come back together: each grant brings some forward, whose grants bring more. */
@@ -74,11 +76,14 @@ export function findTokenRefusals(
   const isMeant = mustAuthorize
     ? Prisma.sql`c.reauthorization_reason IN ('token_refused', 'refresh_outcome_unknown')`
     : Prisma.sql`c.reauthorization_reason IS NULL AND ${REFRESH_FAILS}`;
-  return db.prisma.$queryRaw`
+  return readByIndex(
+    db,
+    (tx) => tx.$queryRaw`
     SELECT t.last_status AS status, t.last_error AS error, count(*)::int AS companies
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     WHERE environment = ${environment} AND t.last_status IS NOT NULL AND ${isMeant}
-    GROUP BY t.last_status, t.last_error ORDER BY companies DESC, status, error LIMIT ${MOST_REFUSALS}::int`;
+    GROUP BY t.last_status, t.last_error ORDER BY companies DESC, status, error LIMIT ${MOST_REFUSALS}::int`,
+  );
 }
 
 /** Tokens due for a refresh, and tokens that expired before theirs; without companies that must authorize again. */
