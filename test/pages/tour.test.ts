@@ -84,7 +84,7 @@ describe.skipIf(!hasBrowser())('the control room', () => {
       await follow('Watch the run');
       await waitFor(says('Running'));
       // Everything below changes without a touch.
-      if (javaScriptEnabled) await waitFor(says(/^about .+ left$/));
+      if (javaScriptEnabled) await waitFor(async () => (await page.locator('[data-time-left]').count()) > 0);
       deployment.sandbox.faults.clear();
       const before = page.url();
       await waitFor(says('Succeeded'));
