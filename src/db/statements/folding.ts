@@ -85,9 +85,9 @@ function spellings(): ReadonlyMap<string, string[]> {
     for (let code = from; code <= to; code += 1) {
       const letter = String.fromCodePoint(code);
       if (!/^\p{L}$/u.test(letter)) continue;
-      const folded = foldText(letter);
+      const plain = foldText(letter);
       // A word may begin or end within a ligature.
-      for (const each of new Set([folded, folded[0]!, folded.at(-1)!])) found.set(each, [...(found.get(each) ?? []), letter]);
+      for (const each of new Set([plain, plain[0]!, plain.at(-1)!])) found.set(each, [...(found.get(each) ?? []), letter]);
     }
   return found;
 }
