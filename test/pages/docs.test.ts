@@ -82,6 +82,5 @@ describe.skipIf(!hasBrowser())('/api/docs in a browser', () => {
       await page.locator(`#operations-${operation} .responses-table`).waitFor();
     }
     expect([await page.evaluate('document.documentElement.scrollWidth'), await tooWide()]).toEqual([width, []]);
-    if (process.env.PICTURE) await page.screenshot({ path: `${process.env.PICTURE}-${width}.png`, fullPage: false });
   });
 });

@@ -84,6 +84,9 @@ const ON_A_PHONE = `@media (max-width: 48rem) {
   .swagger-ui .opblock-summary { flex-wrap: wrap; }
   .swagger-ui .opblock-summary-description { flex: 1 1 100%; }
   .swagger-ui .wrapper { padding: 0 0.5rem; }
+  .swagger-ui .schemes-server-container > div, .swagger-ui :is(.servers, .servers > label) { width: 100%; min-width: 0; }
+  .swagger-ui .servers > label { display: block; margin-right: 0; }
+  .swagger-ui .servers select { width: 100%; }
 }`;
 
 const DESCRIPTION =
