@@ -81,8 +81,12 @@ function allViews(resource: string, arrays: readonly ArrayView[], hasColumns: (v
   return [...viewsOf(resource), ...ours.map(elementsView)];
 }
 
-/** Extends the views that lack a column. A view that cannot be extended now is left to a later sweep, or to a role that may. */
+/**
+ * Extends the views that lack a column. A view that cannot be extended now is left to a later sweep, or to a role that may. An error of one list is thrown
+ * after the other lists had their turn: it may come back in every sweep, and they must not wait for it.
+ */
 export async function extendViews(db: Database, logger: Logger): Promise<void> {
+  const errors: unknown[] = [];
   for (const resource of await findStaleViews(db)) {
     try {
       await replaceViews(db, resource);
@@ -91,9 +95,10 @@ export async function extendViews(db: Database, logger: Logger): Promise<void> {
       if (sqlState(error) === '42501')
         logger.warn({ resource }, 'this role may not extend the typed view: run `muster migrate` as its owner');
       else if (isPassingTrouble(error)) logger.debug({ resource, err: error }, 'typed view not extended yet: it is being read');
-      else throw error;
+      else errors.push(error);
     }
   }
+  if (errors.length > 0) throw errors[0];
 }
 
 /**
@@ -142,16 +147,16 @@ async function columnsOf(tx: Transaction, { name }: RecordView): Promise<string[
   return rows.map(({ column }) => column);
 }
 
-/** Whether nothing depends on the view but its own rule and type, and its functions, on which nothing depends. */
+/** Whether nothing depends on the view, its type and the array of it, but its own rule, and its functions, on which nothing depends. */
 async function isFree(tx: Transaction, { name, functions }: RecordView): Promise<boolean> {
   const signatures = functions.map(({ signature }) => signature);
   const [row] = await tx.$queryRaw<{ free: boolean }[]>`
     WITH f AS (SELECT to_regprocedure(signature)::oid AS oid FROM unnest(${signatures}::text[]) AS signature WHERE to_regprocedure(signature) IS NOT NULL)
     SELECT NOT EXISTS (SELECT FROM pg_depend d LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
       WHERE d.deptype <> 'i' AND w.ev_class IS DISTINCT FROM v.oid AND NOT (d.classid = 'pg_proc'::regclass AND d.objid IN (SELECT oid FROM f)) AND (
-        d.refclassid = 'pg_class'::regclass AND d.refobjid = v.oid OR d.refclassid = 'pg_type'::regclass AND d.refobjid = v.reltype
+        d.refclassid = 'pg_class'::regclass AND d.refobjid = v.oid OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
         OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT oid FROM f))) AS free
-    FROM pg_class v WHERE v.oid = to_regclass(${name})`;
+    FROM pg_class v JOIN pg_type t ON t.oid = v.reltype WHERE v.oid = to_regclass(${name})`;
   return row?.free ?? true;
 }
 

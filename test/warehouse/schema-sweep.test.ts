@@ -156,6 +156,34 @@ test('a view that is being read is extended later; whoever writes does not wait'
   ]);
 });
 
+test.each(['warehouse.departments', 'warehouse.departments[]', 'warehouse.departments_history[]'])(
+  'a table of a reader with a column of type %s keeps no view from its columns',
+  async (type) => {
+    const { db } = database;
+    await ensureTypedViews(db, { endpoints: [{ resource: 'departments' }] } as never);
+    await db.pool.query(`CREATE TABLE public.theirs (rows ${type})`);
+    await mirrorRecords(db, company, days(30), { resource: 'departments' });
+    for (const view of ['departments', 'departments_history']) expect(await columnsOf(db, view)).toContain('day');
+  },
+);
+
+test('a list whose views cannot be extended keeps no other list from its columns', async () => {
+  const { db } = database;
+  await ensureTypedViews(db, { endpoints: [{ resource: 'departments' }] } as never);
+  await db.pool.query(`CREATE FUNCTION public.refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity = 'warehouse.departments') THEN RAISE 'refused'; END IF;
+    END $$;
+    CREATE EVENT TRIGGER refuse ON ddl_command_end EXECUTE FUNCTION public.refuse()`);
+  await mirrorRecords(db, company, days(30), { resource: 'departments' }).catch(() => {});
+  await expect(mirrorRecords(db, company, days(30))).rejects.toThrow('refused');
+  expect(await columnsOf(db, 'departments')).not.toContain('day');
+  expect(await columnsOf(db, 'employees')).toContain('day');
+  await db.pool.query('DROP EVENT TRIGGER refuse');
+  await sweep();
+  expect(await columnsOf(db, 'departments')).toContain('day');
+});
+
 test('rights on a view stay, whatever it becomes, and reading it takes no other right', async () => {
   const { db } = database;
   const role = `reader_${Date.now()}`;
