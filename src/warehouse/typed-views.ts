@@ -50,7 +50,7 @@ async function commentOnOlderViews(db: Database, resources: readonly string[]): 
 }
 
 /** Resources with a view that lacks a column of the log, or the conversion of one. A resource whose table is gone has none. */
-async function findStaleViews(db: Pick<Database, 'prisma'>): Promise<string[]> {
+export async function findStaleViews(db: Pick<Database, 'prisma'>): Promise<string[]> {
   const logged = await db.prisma.$queryRaw<{ resource: string; view: string; columns: number; conversions: number }[]>`
     SELECT list AS resource, resource AS view, (count(position) + count(text_position) + sum(jsonb_array_length(twins)))::int AS columns,
       (count(position) FILTER (WHERE converts) + count(text_position) FILTER (WHERE converts)

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
+import { isLearned } from '../warehouse/warehouse-fixture.js';
 import { Deployment } from './deployment.js';
 
 const WORKERS = 4;
@@ -154,6 +155,8 @@ export async function tryBarriers({
     expect(received.size).toBe(companies * nights * LISTS.length);
     expect([...consumer.loaded.keys()].toSorted()).toEqual([...received.keys()].toSorted());
     for (const [walk, rows] of received) expect(consumer.loaded.get(walk), walk).toEqual(rows);
+    // A barrier does not wait for columns: the workers learn new keys while walks go on, and rest in between.
+    await waitFor(() => isLearned(deployment.database.db), { intervalMs: 250, what: 'every column' });
     await compareViews(deployment, received);
     if (!kills) for (const { stderr } of workers) expect(stderr).toMatch(/run succeeded/);
     return received.size;

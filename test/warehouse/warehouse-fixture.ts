@@ -3,10 +3,11 @@ import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Database } from '../../src/db/connection/database.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
+import { hasNews } from '../../src/db/tables/schema-columns.js';
 import { declareTypes } from '../../src/warehouse/declared-types.js';
 import { learnPiece } from '../../src/warehouse/schema-sweep.js';
 import { addDueTwin } from '../../src/warehouse/typed-twins.js';
-import { extendViews } from '../../src/warehouse/typed-views.js';
+import { extendViews, findStaleViews } from '../../src/warehouse/typed-views.js';
 import { openWalk, write } from '../mirror/mirror-fixture.js';
 
 /** A catalogue that says nothing of the lists. */
@@ -42,6 +43,15 @@ export async function learn(db: Database, catalogue: Catalogue = NO_ENTRIES): Pr
   while (await learnPiece(db, catalogue));
   while (await addDueTwin(db));
   await extendViews(db, logger);
+}
+
+/**
+ * Whether the sweeps of workers have nothing left to do: every change is counted, every type is decided, and every view has its columns. While
+ * no run writes, the views stay as they are from then on. The catalogue flattens one level.
+ */
+export async function isLearned(db: Database): Promise<boolean> {
+  const { rowCount: unnumbered } = await db.pool.query('SELECT FROM muster.change_batches WHERE first_seq IS NULL LIMIT 1');
+  return unnumbered === 0 && !(await hasNews(db)) && (await findStaleViews(db)).length === 0;
 }
 
 /** The columns of a view, in their order. */
