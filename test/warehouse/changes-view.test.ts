@@ -7,9 +7,9 @@ import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { eraseRecords, newPlaceholder } from '../../src/erasure/record-erasure.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
-import { onboard, verifiedWalk } from '../mirror/mirror-fixture.js';
+import { onboard, openWalk, verifiedWalk, write } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { columnsOf, mirrorRecords } from './warehouse-fixture.js';
+import { columnsOf, learn, mirrorRecords } from './warehouse-fixture.js';
 
 let database: TestDatabase;
 
@@ -163,6 +163,28 @@ test('the columns of the changes are those of the typed view, appended as they a
   expect(await query(`SELECT name, size FROM warehouse.departments_as_of_seq($1) WHERE id = '3'`, [String(seq)])).toEqual([
     { name: 'N3', size: null },
   ]);
+});
+
+test('a number may be given before a new key has its column: until then the value is in _rest, and then in the column', async () => {
+  const company = await onboard(database.db);
+  const walk = await openWalk(database.db, company, 'departments');
+  await write(database.db, walk, ['{"id":"1","code":"IT 7"}']);
+  const seq = await lastSeq();
+  const shown = () =>
+    Promise.all(
+      ['as_of_seq($1)', 'changes'].map((place) =>
+        query(
+          `SELECT to_jsonb(v) ->> 'code' AS code, _rest ->> 'code' AS rest FROM warehouse.departments_${place} v
+           WHERE company_id = $2 AND _seq <= $1`,
+          [String(seq), company.companyId],
+        ),
+      ),
+    );
+  const before = [{ code: null, rest: 'IT 7' }];
+  expect(await shown()).toEqual([before, before]);
+  await learn(database.db);
+  const after = [{ code: 'IT 7', rest: null }];
+  expect(await shown()).toEqual([after, after]);
 });
 
 interface PlanNode {
