@@ -7,6 +7,7 @@ import type { DeliveryClaim } from '../db/tables/notifications.js';
 import type { Deliverer } from '../notifications/deliverer.js';
 import type { AccessTokenManager } from '../oauth/access-token-manager.js';
 import type { NightExports } from '../warehouse/export/night-exports.js';
+import { offerJobs } from './offer-jobs.js';
 import { type QueueBackend, type QueueName, QueueWorker, type QueueWorkerOptions } from './queue-backend.js';
 
 interface DueWork<T extends object> extends QueueWorkerOptions {
@@ -42,8 +43,9 @@ export class DueQueue<T extends object> implements Service {
     if ((await this.#queue.getWaitingCount()) > ENOUGH) return;
     const due = await this.#work.due(this.#work.batch);
     if (due.length === 0) return;
-    await this.#queue.addBulk(
-      due.map((item) => ({ name: this.#work.queue, data: item, opts: { deduplication: { id: this.#work.idOf(item) } } })),
+    await offerJobs(
+      this.#queue,
+      due.map((item) => ({ name: this.#work.queue, data: item, key: this.#work.idOf(item) })),
     );
   }
 

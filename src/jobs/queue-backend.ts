@@ -62,7 +62,11 @@ export class QueueWorker {
   #stopped: Promise<void> | undefined;
 
   constructor(backend: QueueBackend, queue: QueueName, processor: Processor, options: QueueWorkerOptions) {
-    this.#make = () => backend.worker(queue, (...job) => this.#track(processor(...job)), { concurrency: options.concurrency });
+    const work: Processor = async (job, ...rest) => {
+      // Redis has lost the data of this job, for which the next sweep adds another.
+      if (job.name) await this.#track(processor(job, ...rest));
+    };
+    this.#make = () => backend.worker(queue, work, { concurrency: options.concurrency });
     this.#answers = () => backend.answers();
     this.#options = options;
   }

@@ -8,6 +8,7 @@ import type { Logger } from '../observability/logger.js';
 import type { RunExecutor } from '../runs/run-executor.js';
 import type { RunLeases } from '../runs/run-leases.js';
 import type { RunDispatcher } from '../runs/runs.js';
+import { LONGEST_DELAY_MS, offerJobs } from './offer-jobs.js';
 import { type QueueBackend, QueueWorker, runQueueOf } from './queue-backend.js';
 
 /** Adds the job for a run's next claim. There is one job for each epoch, so a second call adds none. */
@@ -26,12 +27,8 @@ export class RunQueue implements RunDispatcher {
       for (const [environment, queue] of this.#queues) {
         const jobs = runs
           .filter((run) => run.environment === environment)
-          .map(({ id, epoch }) => ({
-            name: 'run',
-            data: { runId: id },
-            opts: { delay: delayMs, deduplication: { id: `${id}/${epoch}` } },
-          }));
-        if (jobs.length > 0) await queue.addBulk(jobs);
+          .map(({ id, epoch }) => ({ name: 'run', data: { runId: id }, key: `${id}/${epoch}`, delayMs }));
+        if (jobs.length > 0) await offerJobs(queue, jobs);
       }
     } catch (error) {
       this.#logger.warn(
@@ -59,7 +56,7 @@ const SLICE_MS = 5_000;
  * How long a run then steps back. Without this, a giant company's run would soon continue, since the queue is short: the runs of a night are
  * created while workers work on them. A giant loads the database like a dozen small companies, so it gets a fifth of the time.
  */
-const STEP_BACK_MS = 4 * SLICE_MS;
+const STEP_BACK_MS = LONGEST_DELAY_MS;
 /** How often a worker checks whether other runs wait. */
 const POLL_MS = 1_000;
 /** How long a stop waits for the pages in flight before it interrupts their requests. */
