@@ -23,7 +23,7 @@ const LONGEST = [
 export default defineConfig({
   test: {
     env: { SIMULATION_SEEDS: process.env['SIMULATION_SEEDS'] ?? '500', BUDGET_SEEDS: process.env['BUDGET_SEEDS'] ?? '100' },
-    globalSetup: 'test/support/global-setup.ts', // once for both projects
+    globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 5, // they wait for sweeps and deaths more than they compute
     sequence: { sequencer: longestFirst(...LONGEST.map((name) => `campaign/${name}`)) },
@@ -34,7 +34,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'searching',
-          globalSetup: [],
           include: [
             'test/campaign/**/*.test.ts',
             'test/{unchanged,walks}/simulation*.test.ts',
@@ -44,7 +43,7 @@ export default defineConfig({
           exclude: MEASURING,
         },
       },
-      { extends: true, test: { name: 'measuring', globalSetup: [], include: MEASURING, fileParallelism: false } },
+      { extends: true, test: { name: 'measuring', include: MEASURING, fileParallelism: false } },
     ],
   },
 });

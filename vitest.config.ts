@@ -27,7 +27,6 @@ const SUITE: TestProjectConfiguration[] = [
     extends: true,
     test: {
       name: 'shared',
-      globalSetup: [],
       include: ['test/**/*.test.ts'],
       exclude: [
         'test/campaign/**',
@@ -45,7 +44,7 @@ const SUITE: TestProjectConfiguration[] = [
       isolate: false,
     },
   },
-  { extends: true, test: { name: 'own', globalSetup: [], include: OWN_PROCESS } },
+  { extends: true, test: { name: 'own', include: OWN_PROCESS } },
 ];
 
 const COMPARING_EVERYTHING: TestProjectConfiguration[] = [
@@ -53,7 +52,6 @@ const COMPARING_EVERYTHING: TestProjectConfiguration[] = [
     extends: true,
     test: {
       name: 'comparing everything',
-      globalSetup: [],
       include: COMPARING,
       exclude: NOT_COMPARING.map((name) => `test/walks/${name}.test.ts`),
       isolate: false,
@@ -64,7 +62,7 @@ const COMPARING_EVERYTHING: TestProjectConfiguration[] = [
 
 export default defineConfig({
   test: {
-    globalSetup: 'test/support/global-setup.ts', // once for all projects
+    globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 4, // many wait for sweeps, limits and processes more than they compute
     sequence: { sequencer: longestFirst('jobs/jobs', 'jobs/queue-guard', 'walks/lessons', 'walks/spellings') },

@@ -26,7 +26,9 @@ type Cleanup = () => Promise<unknown>;
  * Once a run: one PostgreSQL with one migrated template, and one Redis where there is a redis-server. The PostgreSQL is the embedded one;
  * with `TEST_POSTGRES=stock` the one that the machine's packages installed; with `TEST_DATABASE_URL` the server of that address.
  */
-export default async function setup(project: TestProject): Promise<Cleanup> {
+export default async function setup(project: TestProject): Promise<Cleanup | undefined> {
+  // vitest calls this for each project of a configuration, too; they have what the root provides.
+  if (!project.isRootProject()) return undefined;
   const cleanups: Cleanup[] = [];
   const cleanUp = async () => {
     for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
