@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 // Each operation is called once. RECORD_EXAMPLES=1 writes what was sent and answered into the file of examples, from which the OpenAPI document has
 // them; otherwise the examples are compared with the document.
@@ -67,7 +67,7 @@ async function call<T>(operation: string, method: string, path: string, body?: o
 
 /** Calls it until it gives an element of its list, which a sweep adds. */
 function found<T extends object>(operation: string, path: string): Promise<T> {
-  return waitFor(async () => (await call<{ data: T[] }>(operation, 'GET', path)).data[0], { intervalMs: 200 });
+  return waitFor(async () => (await call<{ data: T[] }>(operation, 'GET', path)).data[0]);
 }
 
 async function sync(name: (typeof NAMES)[number]) {

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runMuster } from '../cli/run-muster.js';
 import { occurrencesOf } from '../support/occurrences.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const EMPLOYEES = 600;
 /** Requests behind these are answered late, so that a walk is under way for as long as it must be. */
@@ -68,12 +68,13 @@ async function rows(companyId: string): Promise<string[]> {
   return found.map(({ id }) => id);
 }
 
+const isIn = async (from: string, id: string) =>
+  (await deployment.database.db.pool.query(`SELECT FROM ${from} WHERE id = $1`, [id])).rowCount !== 0;
+
 /** Where the id is, once the feed has numbered what it says of it. */
-function numberedPlacesOf(id: string): Promise<string[]> {
-  return waitFor(async () => {
-    const found = await occurrencesOf(deployment.database.db, id);
-    return found.includes('mirror.changes.id') ? found : undefined;
-  });
+async function numberedPlacesOf(id: string): Promise<string[]> {
+  await waitFor(() => isIn('mirror.changes', id), { what: 'the feed to number the record' });
+  return occurrencesOf(deployment.database.db, id);
 }
 
 /** The record is nowhere but in the entry that tells readers of it, and no process has said its id. */
@@ -116,11 +117,13 @@ test('kill -9 in the middle of forgetting leaves all or nothing, and the next at
   await deployment.onboard(companyId);
   await deployment.runEnd(companyId);
   // Members that the typed views have not learned yet stand in their last column.
+  // Each search reads every column of every table.
+  const search = { intervalMs: 2_000, what: 'the typed views to have their columns' };
   const before = await waitFor(async () => {
     const places = await numberedPlacesOf(uid);
     const hasColumns = ['warehouse.employees.uid', 'warehouse.employees_history.uid'].every((place) => places.includes(place));
     return hasColumns && !places.some((place) => place.endsWith('._rest')) ? places : undefined;
-  });
+  }, search);
   const client = new pg.Client({ connectionString: deployment.database.url });
   await client.connect();
   // The feed is erased behind mark and row: there it stands still.

@@ -12,8 +12,8 @@ import type { SandboxOptions } from '../../src/sandbox/sandbox.js';
 import { alter, EXPIRED, oauthRoom } from '../oauth/fixture.js';
 import type { TestDatabase } from '../support/database.js';
 import { startMuster, type TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const logger = pino({ enabled: false });
 

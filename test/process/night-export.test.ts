@@ -7,8 +7,8 @@ import type { OverviewModel } from '../../src/api/operation/overview.js';
 import type { Manifest } from '../../src/warehouse/export/export-resource.js';
 import { runMuster } from '../cli/run-muster.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const RESOURCES = ['departments', 'employees'];
 /** Far from the hour at which this runs: no other night begins meanwhile. */

@@ -3,8 +3,8 @@ import type { NotificationModel } from '../../src/api/operation/notifications.js
 import { Secret } from '../../src/core/secret.js';
 import { expectedSignature, Receiver } from '../notifications/receiver.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const SIGNING_SECRET = 'canary-signing-secret-5b09';
 const CLIENT_SECRET = 'canary-client-secret-1e77';

@@ -8,8 +8,8 @@ import { afterAll, expect, test } from 'vitest';
 import { anyPort } from '../support/port.js';
 import { startShell } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENTS = ['README.md', 'docs/operating.md'].map((file) => readFileSync(join(ROOT, file), 'utf8')).join('\n');

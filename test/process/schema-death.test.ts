@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { columnsOf } from '../warehouse/warehouse-fixture.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const RECORDS = 150;
 const CATALOGUE = {

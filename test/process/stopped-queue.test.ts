@@ -2,7 +2,7 @@ import { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUES } from '../../src/jobs/queue-backend.js';
 import { redisUrl } from '../support/redis.js';
-import { waitFor } from '../support/wait-for.js';
+import { waitFor } from './wait-for.js';
 import { WatchedDeployment } from './watched-deployment.js';
 
 describe.skipIf(!redisUrl())('with the queue on Redis', () => {

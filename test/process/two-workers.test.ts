@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runMuster } from '../cli/run-muster.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const COMPANIES = [0, 1, 37, 1_234, 3_000].map((employees) => ({ name: `With ${employees}`, employees }));
 

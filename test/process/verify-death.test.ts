@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const EMPLOYEES = 400;
 const CATALOGUE = {

@@ -2,8 +2,8 @@ import type { IssueModel } from '../../src/api/operation/issues.js';
 import { type Outcome, runMuster } from '../cli/run-muster.js';
 import { Receiver } from '../notifications/receiver.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 export interface WatchedDeploymentOptions {
   readonly redisUrl?: string | undefined;
@@ -50,7 +50,7 @@ export class WatchedDeployment {
         const events = this.receiver.received.map(({ event }) => event).filter((event) => event.issue_status === status);
         return events.length >= count ? events.at(-1) : undefined;
       },
-      { intervalMs: 200, what: `an issue to be ${status}` },
+      { what: `an issue to be ${status}` },
     );
   }
 
@@ -61,7 +61,6 @@ export class WatchedDeployment {
   /** Resolves when the issue of this cause has the status. */
   issue(cause: string, status: string): Promise<IssueModel> {
     return waitFor(async () => (await this.issues(status)).find((issue) => issue.cause === cause), {
-      intervalMs: 200,
       what: `${cause} to be ${status}`,
     });
   }
