@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import type { CompanyKey } from '../../src/core/company.js';
@@ -119,6 +120,18 @@ export class Deployment {
       return ['succeeded', 'failed', 'cancelled'].includes(run.status) ? run : undefined;
     };
     return waitFor(ended, { intervalMs: 100 }); // each look costs the API and PostgreSQL some milliseconds
+  }
+
+  /** The company's newest run, once it has ended. If it waits to retry, it need not wait any longer. */
+  async runRetried(companyId: string): Promise<RunModel> {
+    const looking = new AbortController();
+    const end = this.runEnd(companyId).finally(() => looking.abort());
+    for (; !looking.signal.aborted; await Promise.race([end, sleep(200)]))
+      await this.database.db.pool.query(
+        "UPDATE muster.runs SET start_after = now() WHERE company_id = $1 AND status = 'queued' AND start_after > now()",
+        [companyId],
+      );
+    return end;
   }
 
   /** The end of a run that waits to retry for as long as it may: its last attempt comes now. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 let deployment: Deployment;
 let api: TestProcess;
@@ -39,7 +39,12 @@ test('a process that is killed between work and answer leaves its key to the nex
   locked.release();
 
   api = await deployment.startApi();
-  // What nobody has renewed for 15 seconds lapses.
+  const lease = await pool.query<{ seconds: number }>(
+    'SELECT extract(epoch FROM lease_until - now())::float8 AS seconds FROM muster.idempotency_keys',
+  );
+  expect(lease.rows[0]!.seconds).toBeLessThanOrEqual(15);
+  // As if these seconds were over.
+  await pool.query('UPDATE muster.idempotency_keys SET lease_until = now()');
   const answer = await waitFor(async () => {
     const { status, text } = await post();
     if (status === 409) expect(JSON.parse(text).code).toBe('idempotency_key_in_use');

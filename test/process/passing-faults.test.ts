@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyModel } from '../../src/api/companies/company-model.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { ENTRIES } from '../walks/company-fixture.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 // A worker and services that misbehave for some time: nobody does anything, and the mirror is whole in the end.
 
@@ -41,7 +41,7 @@ test('a maintenance page in the place of a list is waited out, and the other lis
     walks: [{ error: { code: 'malformed_response' } }, { status: 'succeeded', verified: true }],
   });
   deployment.sandbox.faults.clear();
-  expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }, {}] });
+  expect(await deployment.runRetried(companyId)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }, {}] });
 });
 
 test('a list that the company does not have is said to be unavailable, until it is there', async () => {
