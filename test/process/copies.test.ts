@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { runMuster } from '../cli/run-muster.js';
 import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 // Refresh tokens are good for one refresh. A copy of a database that refreshed them would cost its original every authorization, and a backup that was restored
 // beside it likewise.
@@ -175,11 +175,11 @@ test('a clone that differs by nothing is told by another name', async () => {
   const { pool } = deployment.database.db;
   const standing = async () => (await pool.query('SELECT name, other_name FROM muster.installation')).rows[0];
   deployment.env['INSTALLATION'] = 'production';
-  await start();
+  running.add(await deployment.startApi());
   expect(await standing()).toEqual({ name: 'production', other_name: null });
   await stop();
   deployment.env['INSTALLATION'] = 'staging';
-  await start();
+  running.add(await deployment.startApi());
   expect(await standing()).toEqual({ name: 'production', other_name: 'staging' });
   const [company] = companies;
   expect(await deployment.call('POST', `/api/companies/test/${company}/sync`)).toMatchObject({

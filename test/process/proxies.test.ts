@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createServer } from 'node:tls';
 import { generate } from 'selfsigned';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { type ProxyServer, startProxy } from '../support/proxy-server.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const SERVICE = 'service.internal';
 const OWN = generate([{ name: 'commonName', value: SERVICE }], {
@@ -144,7 +145,11 @@ test('a proxy that is wrong stops the start, and one message says so', async () 
 });
 
 test('the sandbox of muster up is asked directly', async () => {
-  const up = startMuster(['up', '--json'], {
+  const database = await testDatabase();
+  onTestFinished(() => database.close());
+  const up = startMuster(['up', '--sandbox', '--json'], {
+    DATABASE_URL: database.url,
+    MUSTER_ENCRYPTION_KEYS: deployment.env['MUSTER_ENCRYPTION_KEYS']!,
     MUSTER_HOME: join(deployment.home, 'own'),
     PORT: '0',
     HTTP_PROXY: `http://127.0.0.1:${anyPort()}`,

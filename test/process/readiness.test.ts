@@ -1,17 +1,18 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startMuster } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
+import { startMuster, type TestProcess } from '../support/process.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 let deployment: Deployment;
+let api: TestProcess;
 beforeAll(async () => {
   deployment = await Deployment.open();
+  api = await deployment.startApi();
 });
 afterAll(() => deployment.close());
 
 test('the API is ready while every connection that it works with is taken', async () => {
-  const api = await deployment.startApi();
   const other = new pg.Client(deployment.database.url);
   await other.connect();
   await other.query('BEGIN; LOCK TABLE muster.holds');
@@ -29,12 +30,10 @@ test('the API is ready while every connection that it works with is taken', asyn
   await other.query('ROLLBACK');
   await other.end();
   expect(new Set((await Promise.all(calls)).map(({ status }) => status))).toEqual(new Set([200]));
-  api.kill('SIGTERM');
-  expect(await api.exit).toEqual({ code: 0, signal: null });
 });
 
 test('a process beside which a newer version cannot go on is not ready, ends its work in order, and does not start again', async () => {
-  const [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
+  const worker = await deployment.startWorker();
   expect((await deployment.fetch('/readyz')).status).toBe(200);
   await deployment.database.db.pool.query(`UPDATE muster.compatibility SET needs = '99990101000000_newer'`);
   const outdated = /belongs to a newer version of Muster \(migration 99990101000000_newer\)/;

@@ -5,12 +5,12 @@ import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { emptyDatabase } from '../support/database.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
 import { anyPort } from '../support/port.js';
 import { startMuster } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
-import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const REDIS_SERVER = 'redis-server';
 
@@ -18,12 +18,12 @@ const REDIS_SERVER = 'redis-server';
 const withSandbox = (command: string) => (command === 'up' ? ['up', '--sandbox'] : [command]);
 
 describe('at the start', () => {
-  let database: Awaited<ReturnType<typeof emptyDatabase>>;
+  let database: TestDatabase;
   let home: string;
   let env: Record<string, string>;
 
   beforeAll(async () => {
-    database = await emptyDatabase();
+    database = await testDatabase();
     home = mkdtempSync(join(tmpdir(), 'muster-start-'));
     env = {
       DATABASE_URL: database.url,
