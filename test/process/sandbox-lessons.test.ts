@@ -105,42 +105,9 @@ test.each([
   expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(message)]);
 });
 
-test('a restart ends the lessons, and where no sandbox runs there are none', async () => {
-  await muster('sandbox', 'break', 'shrink');
+test('a sandbox that runs alone takes lessons, too', async () => {
   up.kill('SIGINT');
   expect(await up.exit).toEqual({ code: 0, signal: null });
-  expect(() => statSync(controlFile)).toThrow('ENOENT');
-  const stopped = await muster('sandbox', 'break', 'lie');
-  expect([stopped.code, stopped.stderr]).toEqual([1, expect.stringMatching(/No sandbox runs on this MUSTER_HOME .*npm start/)]);
-
-  up = startMuster(['up', '--sandbox-changes', '0'], env);
-  await up.waitForOutput(/Ctrl-C stops everything/);
-  expect((await muster('sandbox', 'mend')).stdout).toBe('No lesson is on.\n');
-  expect(await sync()).toMatchObject({ employees: { received: 1234, deleted: 0 } });
-  up.kill('SIGKILL');
-  await up.exit;
-  expect((await muster('sandbox', 'mend')).stderr).toMatch(/No sandbox runs/);
-});
-
-test('where a real service is configured, lessons are refused', async () => {
-  const service = {
-    ...env,
-    PRODUCTION_BASE_URL: 'https://api.example.com',
-    PRODUCTION_AUTH_URL: 'https://login.example.com',
-    PRODUCTION_CLIENT_ID: 'muster',
-    PRODUCTION_CLIENT_SECRET: 'a-client-secret',
-  };
-  const configured = await runMuster(['sandbox', 'break', 'lie'], service);
-  expect([configured.code, configured.stderr]).toEqual([2, expect.stringMatching(/a service is configured here \(production\)/)]);
-  up = startMuster(['up'], service);
-  await up.waitForOutput(/Ctrl-C stops everything/);
-  const { code, stderr } = await muster('sandbox', 'break', 'lie');
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/the Muster at http.* mirrors another service/)]);
-  up.kill('SIGINT');
-  await up.exit;
-});
-
-test('a sandbox that runs alone takes lessons, too', async () => {
   up = startMuster(['sandbox', '--json'], env);
   await up.waitForOutput(/client_secret/);
   const [begun] = (await muster('sandbox', 'break', 'forbid', '--json')).json();
