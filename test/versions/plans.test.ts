@@ -21,7 +21,7 @@ const COMPANIES = 6;
 /** The first statement of each session, which switches JIT off. */
 const SETS_UP = 'SELECT pg_backend_pid() = $1::int AS own, set_config(';
 
-describe.each(VERSIONS)('on PostgreSQL %i', (version) => {
+describe.concurrent.each(VERSIONS)('on PostgreSQL %i', (version) => {
   test('every statement of a first mirror, a night and a verify is planned without JIT, in sessions of its own', async () => {
     const plans = await plansOfNights(version);
     const ours = plans.filter(({ application }) => application.startsWith('muster'));
