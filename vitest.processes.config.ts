@@ -1,7 +1,21 @@
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.js';
 
-const LONGEST = ['silence', 'night-export', 'odd-token-answers', 'start-stop', 'failing-webhook', 'readme'];
+const LONGEST = [
+  'up',
+  'silence',
+  'night-export',
+  'sandbox-lessons',
+  'odd-token-answers',
+  'start-stop',
+  'forget-death',
+  'worker-death',
+  'issues',
+  'readme',
+  'large-readers',
+  'proxies',
+  'copies',
+];
 
 /**
  * Muster as it is deployed: api, workers and `up` as processes that are killed, stopped, starved and started again, the README's commands among them. A start
