@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { waitFor } from '../support/wait-for.js';
+import type { TestProcess } from '../support/process.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 let deployment: Deployment;
+let worker: TestProcess;
 
 beforeAll(async () => {
   const companies = ['Throttled', 'Silent'].map((name) => ({ name, employees: 1_200 }));
   deployment = await Deployment.open({ sandbox: { companies } });
-  await deployment.startApi();
+  [, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
 });
 
 afterAll(() => deployment.close());
@@ -18,7 +20,6 @@ test.each([
 ] as const)('a worker that is %s stops by itself, and its run goes on elsewhere', async (_, company, effect) => {
   const { companyId } = deployment.sandbox.companies[company]!;
   deployment.sandbox.faults.add(effect, { path: '/employees', skip: 1, times: Infinity });
-  const worker = await deployment.startWorker();
   await deployment.onboard(companyId);
   await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages === 1);
   worker.kill('SIGTERM');
@@ -29,11 +30,9 @@ test.each([
   deployment.sandbox.faults.clear();
   // The minute that the service asked for holds for every worker.
   await deployment.database.db.pool.query('DELETE FROM muster.request_budgets');
-  const heir = await deployment.startWorker();
+  worker = await deployment.startWorker();
   expect(await deployment.runEnd(companyId)).toMatchObject({
     status: 'succeeded',
     walks: [{ verified: true, resumed: true, received: 1_200 }, {}],
   });
-  heir.kill('SIGTERM');
-  await heir.exit;
 });
