@@ -6,7 +6,8 @@ import { startMuster, type TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { startPgBouncer } from './pgbouncer.js';
 
-const COMPANIES = 24;
+/** In full; more than 8, which the workers walk at once, show the same. */
+const COMPANIES = Number(process.env['POOLED_COMPANIES'] ?? 24);
 const cleanups: (() => Promise<unknown>)[] = [];
 
 afterEach(async () => {
