@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { randomOf } from '../pagers/shifting-list.js';
 import { Installation } from '../process/installation.js';
 import { BackupServer } from '../support/backup-server.js';
@@ -57,5 +58,20 @@ export class BackupRoom {
     const url = await this.backups.emptyPlace();
     await this.backups.restore(url, this.fileOf(installation));
     return url;
+  }
+
+  /**
+   * Its processes end, and start again on the backup in a new database, which a person has not adopted yet. Returns how many companies it has lost, and
+   * what it has asked the service.
+   */
+  async moveToBackup(installation: Installation): Promise<{ lost: number; asked: readonly string[] }> {
+    const { requests } = installation.deployment.sandbox;
+    await installation.stop();
+    requests.clear();
+    installation.databaseUrl = await this.restoreElsewhere(installation);
+    await installation.start();
+    await installation.issue('database_copied');
+    await sleep(SETTLE_MS);
+    return { lost: await installation.lost(), asked: requests.all().map(({ path }) => path) };
   }
 }

@@ -5,3 +5,6 @@ export function shareOf(full: number): number {
   const rounds = Number(process.env.CAMPAIGN_ROUNDS ?? 200);
   return Math.max(1, Math.round((full * rounds) / 200));
 }
+
+/** Whether there is time for what takes minutes: CI's gate has none. */
+export const IS_LONG = shareOf(20) > 1;

@@ -103,7 +103,11 @@ export class Installation {
       await Promise.all(
         companies.map(async (company) => {
           await alter(db, company, EXPIRED);
-          await manager.sourceFor(company).get();
+          // The workers may be refreshing it, too, and an answer may come too late: then the next attempt is made at its time.
+          await waitFor(() => manager.sourceFor(company).get(), {
+            what: `${company.companyId} to be refreshed`,
+            intervalMs: 500,
+          });
         }),
       );
     await db.close();
@@ -142,7 +146,8 @@ export class Installation {
   }
 
   async issue(cause: string): Promise<void> {
-    await waitFor(async () => (await this.causes()).includes(cause), { what: `the issue ${cause}` });
+    // Each look costs the API and PostgreSQL some milliseconds, and the issue comes when tokens have expired.
+    await waitFor(async () => (await this.causes()).includes(cause), { what: `the issue ${cause}`, intervalMs: 250 });
   }
 
   /** What a command needs that asks its API or its database. */
