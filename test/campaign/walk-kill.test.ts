@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
@@ -28,6 +28,8 @@ interface Step {
   /** Records that leave before the run: below the guard, or far above it. */
   readonly leavers: number;
   readonly end: 'SIGKILL' | 'SIGSTOP';
+  /** Steps of one set may be reached together, each by walks of its own: those of a set share `end`, and how they stop the walks they do not hold. */
+  readonly set: string;
   /** Prepared before the runs of these companies begin; undone with `client` and `disarm`. */
   readonly arm: (client: pg.Client, companies: readonly string[]) => Promise<void>;
   /** Resolves when the worker stands at the step. */
@@ -37,33 +39,44 @@ interface Step {
 let deployment: Deployment;
 /** The next step ends it, and starts another one. */
 let worker: TestProcess;
+/** Walks that stand still at a lock of ours now. */
+let standing = 0;
 
 async function reachPage(runs: readonly RunModel[], pages: number): Promise<void> {
-  for (const { id } of runs) await waitFor(async () => (await runOf(id)).walks[0]!.pages >= pages, { intervalMs: 10 });
+  const { prisma } = deployment.database.db;
+  for (const { id } of runs)
+    await waitFor(async () => ((await prisma.walk.findFirst({ where: { runId: id } }))?.pages ?? 0) >= pages, {
+      what: `page ${pages}`,
+    });
 }
 
 async function runOf(id: string): Promise<RunModel> {
   return (await deployment.call('GET', `/api/runs/${id}`)).body as RunModel;
 }
 
-/** So many walks stand still at a lock that `client` holds. */
+/** So many more walks than before stand still at a lock that `client` holds. */
 async function reachLock(client: pg.Client, { length }: readonly RunModel[]): Promise<void> {
+  const { rows: own } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  standing += length;
   await waitFor(
     async () => {
-      const { rows } = await client.query(
-        'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))',
+      // Not by `client`: within its transaction the list of sessions stays as it was.
+      const { rows } = await deployment.database.db.pool.query(
+        'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND $1::int = ANY(pg_blocking_pids(pid))',
+        [own[0]!.pid],
       );
-      return rows.length >= length;
+      return rows.length >= standing;
     },
-    { intervalMs: 10 },
+    { what: `${standing} walks to stand still` },
   );
 }
 
 /** A trigger of the database in which the worker waits for us. */
 const trap = (trigger: string): Pick<Step, 'arm' | 'reach'> => ({
-  arm: async (client) => {
+  arm: async (client, companies) => {
     await client.query(`SELECT pg_advisory_lock(${TRAP})`);
-    await deployment.database.db.pool.query(`CREATE TRIGGER trap ${trigger} EXECUTE FUNCTION trap()`);
+    const names = companies.map((companyId) => `'${companyId}'`).join(', ');
+    await deployment.database.db.pool.query(`CREATE TRIGGER trap ${trigger} EXECUTE FUNCTION trap(${names})`);
   },
   reach: reachLock,
 });
@@ -103,47 +116,94 @@ const beforeAcknowledgement = async (client: pg.Client, runs: readonly RunModel[
 const insideTransaction = trap('BEFORE INSERT ON muster.walk_pages FOR EACH ROW WHEN (NEW.page = 5)');
 const afterCommit = (_: pg.Client, runs: readonly RunModel[]) => reachPage(runs, 4);
 
+/** What `afterFetch` goes on with would free walks that others hold, so that it is of another set. */
 const steps: readonly Step[] = [
-  { name: 'after a fetch', leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: afterFetch },
-  { name: 'inside the transaction', leavers: 30, end: 'SIGKILL', ...insideTransaction },
-  { name: 'after a commit', leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: afterCommit },
-  { name: "before the queue's acknowledgement", leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: beforeAcknowledgement },
+  { name: 'after a fetch', set: 'first', leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: afterFetch },
+  { name: 'inside the transaction', set: 'first', leavers: 30, end: 'SIGKILL', ...insideTransaction },
   {
     name: 'during tombstones',
+    set: 'first',
     leavers: 30,
     end: 'SIGKILL',
     ...trap('BEFORE UPDATE ON mirror.employees FOR EACH ROW WHEN (NEW.deleted_at IS NOT NULL)'),
   },
-  { name: 'during a hold', leavers: 150, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.holds FOR EACH ROW') },
-  { name: 'as it proved the list', leavers: 30, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.barriers FOR EACH ROW') },
-  { name: 'frozen after a commit', leavers: 30, end: 'SIGSTOP', arm: holdHalfWay, reach: afterCommit },
-  { name: 'frozen inside the transaction', leavers: 30, end: 'SIGSTOP', ...insideTransaction },
+  { name: 'after a commit', set: 'second', leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: afterCommit },
+  { name: 'during a hold', set: 'second', leavers: 150, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.holds FOR EACH ROW') },
+  {
+    name: 'as it proved the list',
+    set: 'second',
+    leavers: 30,
+    end: 'SIGKILL',
+    ...trap('BEFORE INSERT ON muster.barriers FOR EACH ROW'),
+  },
+  {
+    name: "before the queue's acknowledgement",
+    set: 'third',
+    leavers: 30,
+    end: 'SIGKILL',
+    arm: holdHalfWay,
+    reach: beforeAcknowledgement,
+  },
+  { name: 'frozen after a commit', set: 'frozen', leavers: 30, end: 'SIGSTOP', arm: holdHalfWay, reach: afterCommit },
+  { name: 'frozen inside the transaction', set: 'frozen', leavers: 30, end: 'SIGSTOP', ...insideTransaction },
 ];
 
-/** For each round of each step a company that is disturbed and its twin that is not. */
-const companyOf = (step: number, round: number, twin: 0 | 1) =>
-  deployment.sandbox.companies[(step * ROUNDS + round) * 2 + twin]!.companyId;
+/** A walk of one company that stands at a step when its worker ends. */
+interface Place {
+  readonly step: Step;
+  readonly company: number;
+}
+
+/** Walks that stand still side by side, as many as a worker walks at once, less one. */
+const AT_ONCE = 3;
+/** Companies that are disturbed, the rounds of a step one after the other. Their twins follow, which are not: one for each count of leavers. */
+const places: readonly Place[] = steps.flatMap((step, n) =>
+  Array.from({ length: ROUNDS }, (_, round) => ({ step, company: n * ROUNDS + round })),
+);
+const twins = [...new Set(steps.map(({ leavers }) => leavers))];
+const twinOf = ({ leavers }: Step) => companyAt(places.length + twins.indexOf(leavers));
+const companyAt = (n: number) => deployment.sandbox.companies[n]!.companyId;
+
+const ends = [...new Set(steps.map(({ set }) => set))].flatMap((set) => {
+  const own = places.filter(({ step }) => step.set === set);
+  // Round by round, so that all steps of the set are reached together.
+  const inTurn = own.toSorted((one, other) => (one.company % ROUNDS) - (other.company % ROUNDS));
+  return Array.from({ length: Math.ceil(inTurn.length / AT_ONCE) }, (_, n) => {
+    const chosen = inTurn.slice(n * AT_ONCE, (n + 1) * AT_ONCE);
+    return { chosen, signal: chosen[0]!.step.end, name: chosen.map(({ step }) => step.name).join(', ') };
+  });
+});
 
 beforeAll(async () => {
-  const companies = Array.from({ length: steps.length * ROUNDS * 2 }, (_, n) => ({ name: `C${n}`, employees: RECORDS }));
+  const companies = Array.from({ length: places.length + twins.length }, (_, n) => ({ name: `C${n}`, employees: RECORDS }));
   deployment = await Deployment.open({ catalogue: CATALOGUE, sandbox: { companies, latencyMs: 10 } });
   await deployment.database.db.pool.query(`
-    CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(${TRAP}); RETURN NEW; END $$`);
+    CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE company text := to_jsonb(NEW) ->> 'company_id';
+    BEGIN
+      -- A page of the ledger has its walk alone.
+      IF company IS NULL THEN
+        SELECT company_id INTO company FROM muster.walks WHERE id::text = to_jsonb(NEW) ->> 'walk_id';
+      END IF;
+      IF company = ANY (TG_ARGV) THEN PERFORM pg_advisory_xact_lock(${TRAP}); END IF;
+      RETURN NEW;
+    END $$`);
   await deployment.startApi();
   worker = await deployment.startWorker();
-  for (const { companyId } of companies.map((_, n) => deployment.sandbox.companies[n]!)) await deployment.onboard(companyId);
-  for (const { companyId } of deployment.sandbox.companies) {
-    await deployment.runEnd(companyId);
-  }
-  for (const [n, { companyId }] of deployment.sandbox.companies.entries()) disturb(companyId, steps[Math.floor(n / 2 / ROUNDS)]!);
-  for (const [n, { companyId }] of deployment.sandbox.companies.entries()) if (n % 2 === 1) await sync(companyId);
-  for (const [n, { companyId }] of deployment.sandbox.companies.entries()) if (n % 2 === 1) await deployment.runEnd(companyId);
+  const all = deployment.sandbox.companies.map(({ companyId }) => companyId);
+  for (const companyId of all) await deployment.onboard(companyId);
+  for (const companyId of all) await deployment.runEnd(companyId);
+  for (const { step, company } of places) disturb(companyAt(company), step.leavers);
+  const undisturbed = all.slice(places.length);
+  for (const [n, companyId] of undisturbed.entries()) disturb(companyId, twins[n]!);
+  for (const companyId of undisturbed) await sync(companyId);
+  for (const companyId of undisturbed) await deployment.runEnd(companyId);
 }, 600_000);
 
 afterAll(() => deployment.close());
 
 /** The same to every company: some change, some leave, some join. */
-function disturb(companyId: string, { leavers }: Step): void {
+function disturb(companyId: string, leavers: number): void {
   const list = deployment.sandbox.list(companyId, 'employees');
   for (const index of [0, 77, 150, 299]) list.change(index);
   list.remove(100, leavers);
@@ -155,56 +215,61 @@ async function sync(companyId: string): Promise<RunModel> {
   return (body as { run: RunModel }).run;
 }
 
-/** Rounds are made side by side, as many as a worker walks at once, less one: each of its walks stands at the step. */
-const batches = Array.from({ length: Math.ceil(ROUNDS / 3) }, (_, batch) => {
-  const rounds = [0, 1, 2].map((n) => batch * 3 + n).filter((round) => round < ROUNDS);
-  return { rounds, name: rounds.join(', ') };
-});
-
-describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended $name', ({ end, arm, reach, index, leavers }) => {
-  test.each(batches)('rounds $name: as if nothing had been', async ({ rounds }) => {
-    const companies = rounds.map((round) => companyOf(index, round, 0));
-    const doomed = worker;
-    const client = new pg.Client(deployment.database.url);
-    await client.connect();
-    try {
-      await arm(client, companies);
-      await reach(client, await Promise.all(companies.map(sync)));
-      doomed.kill(end);
-      if (end === 'SIGKILL') await doomed.exit;
-    } finally {
-      deployment.sandbox.faults.clear();
-      await client.end();
+test.each(ends)('a worker ended $name: as if nothing had been', async ({ chosen, signal }) => {
+  const companies = chosen.map(({ company }) => companyAt(company));
+  const doomed = worker;
+  const client = new pg.Client(deployment.database.url);
+  await client.connect();
+  standing = 0;
+  try {
+    for (const step of new Set(chosen.map((place) => place.step))) await step.arm(client, companiesAt(step));
+    const runs = await Promise.all(companies.map(sync));
+    for (const step of new Set(chosen.map((place) => place.step))) {
+      const own = companiesAt(step);
+      await step.reach(
+        client,
+        runs.filter(({ company_id }) => own.includes(company_id)),
+      );
     }
+    doomed.kill(signal);
+    if (signal === 'SIGKILL') await doomed.exit;
+  } finally {
+    deployment.sandbox.faults.clear();
+    await client.end();
+  }
 
-    await deployment.ageHeartbeats();
-    worker = await deployment.startWorker();
-    const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId)));
-    if (end === 'SIGSTOP') {
-      doomed.kill('SIGCONT');
-      // It lives on, finds out, and can be stopped like any other.
-      const losses = () => (doomed.stdout + doomed.stderr).match(LOST) ?? [];
-      await waitFor(() => losses().length >= companies.length, { what: 'the frozen worker to give up its runs' });
-      doomed.kill('SIGTERM');
-      expect(await doomed.exit).toEqual({ code: 0, signal: null });
-    }
-    await disarm();
+  await deployment.ageHeartbeats();
+  worker = await deployment.startWorker();
+  const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId)));
+  if (signal === 'SIGSTOP') {
+    doomed.kill('SIGCONT');
+    // It lives on, finds out, and can be stopped like any other.
+    const losses = () => (doomed.stdout + doomed.stderr).match(LOST) ?? [];
+    await waitFor(() => losses().length >= companies.length, { what: 'the frozen worker to give up its runs' });
+    doomed.kill('SIGTERM');
+    expect(await doomed.exit).toEqual({ code: 0, signal: null });
+  }
+  await disarm();
 
-    for (const [n, companyId] of companies.entries()) {
-      const twin = companyOf(index, rounds[n]!, 1);
-      expect(await deployment.lastRun(companyId)).toEqual(runs[n]);
-      expect(counts(runs[n]!)).toEqual(counts(await deployment.lastRun(twin)));
-      expect(await holds(companyId)).toEqual(await holds(twin));
-      expect(await feed(companyId)).toEqual(await feed(twin));
-      expect(await barriers(companyId)).toEqual(await barriers(twin));
-      expect(await livingCount(companyId)).toEqual(await livingCount(twin));
-      const isHeld = leavers > RECORDS / 5;
-      if (!isHeld)
-        expect(await mirrored(deployment.database.db, 'employees', companyId)).toEqual(
-          upstream(deployment.sandbox, 'employees', companyId),
-        );
-    }
-  });
+  for (const [n, companyId] of companies.entries()) {
+    const { step } = chosen[n]!;
+    const twin = twinOf(step);
+    expect(await deployment.lastRun(companyId), step.name).toEqual(runs[n]);
+    expect(counts(runs[n]!), step.name).toEqual(counts(await deployment.lastRun(twin)));
+    expect(await holds(companyId), step.name).toEqual(await holds(twin));
+    expect(await feed(companyId), step.name).toEqual(await feed(twin));
+    expect(await barriers(companyId), step.name).toEqual(await barriers(twin));
+    expect(await livingCount(companyId), step.name).toEqual(await livingCount(twin));
+    const isHeld = step.leavers > RECORDS / 5;
+    if (!isHeld)
+      expect(await mirrored(deployment.database.db, 'employees', companyId), step.name).toEqual(
+        upstream(deployment.sandbox, 'employees', companyId),
+      );
+  }
+
+  function companiesAt(step: Step): string[] {
+    return chosen.filter((place) => place.step === step).map(({ company }) => companyAt(company));
+  }
 });
 
 /** Not before the frozen worker's transaction is over: it holds the table. */
