@@ -14,8 +14,8 @@ import { waitFor } from '../support/wait-for.js';
 // A database administrator has given the role of Muster a limit for statements, and a company is so large that some of them take longer.
 
 const ROWS = Number(process.env['TIMEOUT_RECORDS'] ?? 150_000);
-/** A second where there are 150,000. */
-const LIMIT_MS = ROWS / 150;
+/** Statements on 150,000 rows take longer. With fewer they may not, and the sizes of the pieces alone show that no statement is about all of them. */
+const LIMIT_MS = 1_000;
 const CATALOGUE = {
   employees: {
     method: 'GET',
