@@ -9,9 +9,9 @@ import { RedisServer } from '../support/redis-server.js';
 import { waitFor } from '../support/wait-for.js';
 import { ENTRIES } from '../walks/company-fixture.js';
 import { everyRunEnds, findMirrorFaults } from './settled-mirror.js';
-import { shareOf } from './share.js';
+import { IS_LONG, shareOf } from './share.js';
 
-// PostgreSQL and Redis are restarted while fifty companies are synced again and again, and while their records change. Nothing of it may
+// PostgreSQL and Redis are restarted while companies are synced again and again, and while their records change. Nothing of it may
 // be seen afterwards. `FIRST_SEED` draws other moments and outages.
 
 /** Restarts of each server. */
@@ -19,7 +19,8 @@ const RESTARTS = shareOf(20);
 const SEED = Number(process.env.FIRST_SEED ?? 1);
 const LISTS = ['employees', 'departments', 'documents'] as const;
 const CATALOGUE = { employees: ENTRIES.employees, departments: ENTRIES.departments, documents: ENTRIES.documents };
-const COMPANIES = Array.from({ length: 50 }, (_, n) => ({ name: `C${n}`, employees: 20 + ((n * 37) % 120) }));
+/** More companies than two workers walk at once, so that a restart always interrupts runs. */
+const COMPANIES = Array.from({ length: IS_LONG ? 50 : 16 }, (_, n) => ({ name: `C${n}`, employees: 20 + ((n * 37) % 120) }));
 /** Long enough that a walk is held up at many requests, and that some are under way at any moment. */
 const LATENCY_MS = 60;
 /** A worker's claims lapse meanwhile: after it, others may go on with its runs. */

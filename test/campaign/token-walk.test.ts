@@ -42,7 +42,7 @@ describe('tokens that the provider ends early', () => {
       {
         latencyMs: 40,
         clock: { ...systemClock, now: () => Date.now() + ahead },
-        companies: [{ name: 'Early', employees: 20_000 }],
+        companies: [{ name: 'Early', employees: 5_000 }],
       },
       1,
     ),
@@ -76,7 +76,7 @@ describe('a company that is revoked during its walk', () => {
       {
         latencyMs: 40,
         companies: [
-          { name: 'Revoked', employees: 20_000 },
+          { name: 'Revoked', employees: 5_000 },
           { name: 'Healthy', employees: 50 },
         ],
       },
