@@ -12,6 +12,7 @@ const CATALOGUE = {
     pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 100 },
   },
 };
+/** Each company's token is renewed so often that a few minutes show what hours would. */
 const DURATION_MS = shareOf(600_000);
 
 let deployment: Deployment;
