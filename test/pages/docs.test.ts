@@ -69,18 +69,24 @@ describe.skipIf(!hasBrowser())('/api/docs in a browser', () => {
     expect([faults, [...origins]]).toEqual([[], [admin.url]]);
   });
 
-  test.each([390, 320])('is read on a phone of %i pixels without scrolling sideways', async (width) => {
-    const { page } = await openDocs('/api/docs', { viewport: { width, height: 844 } });
+  test('is read on a phone of 390 or 320 pixels without scrolling sideways', async () => {
+    const { page } = await openDocs('/api/docs', { viewport: { width: 390, height: 844 } });
     const tooWide = () =>
       page.evaluate<string[]>(
         `[...document.querySelectorAll('*')].filter((each) => (each.getBoundingClientRect().right > innerWidth + 1 || each.getBoundingClientRect().left + each.scrollWidth > innerWidth + 1))
           .map((each) => each.tagName + '.' + each.className).slice(-4)`,
       );
-    expect([await page.evaluate('document.documentElement.scrollWidth'), await tooWide()]).toEqual([width, []]);
+    async function expectFit(): Promise<void> {
+      for (const width of [390, 320]) {
+        await page.setViewportSize({ width, height: 844 });
+        expect([await page.evaluate('document.documentElement.scrollWidth'), await tooWide()]).toEqual([width, []]);
+      }
+    }
+    await expectFit();
     for (const operation of ['companies-listCompanies', 'runs-syncCompanies', 'companies-onboardCompany']) {
       await page.locator(`#operations-${operation} .opblock-summary-control`).click();
       await page.locator(`#operations-${operation} .responses-table`).waitFor();
     }
-    expect([await page.evaluate('document.documentElement.scrollWidth'), await tooWide()]).toEqual([width, []]);
+    await expectFit();
   });
 });
