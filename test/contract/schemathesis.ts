@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { pythonEnvironment, runProgram } from '../support/python-environment.js';
@@ -21,7 +21,8 @@ const CHECKS = [
   'allow_header_conformance',
 ];
 
-const RUN_MS = 300_000;
+/** Schemathesis writes each call into its archive. It hangs when the archive has not grown for so long. */
+const STALLED_MS = 120_000;
 
 /** Installs Schemathesis, unless it is there. Throws with what to do where that fails. */
 export async function installSchemathesis(): Promise<void> {
@@ -62,16 +63,23 @@ export async function sendGeneratedCalls(options: {
   const rest = `--request-timeout 20 --no-color --warnings off --report har --report-har-path ${archive}`;
   const args = [...generation.split(' '), ...rest.split(' '), ...filter, '--checks', CHECKS.join(',')];
   const where = [`${url}/api/openapi.json`, '--url', url, '--header', `Authorization: Bearer ${token}`];
+  const stalled = new AbortController();
+  let sizeBefore = -1;
+  const watch = setInterval(() => {
+    const size = statSync(archive, { throwIfNoEntry: false })?.size ?? 0;
+    if (size === sizeBefore) stalled.abort();
+    sizeBefore = size;
+  }, STALLED_MS);
   try {
     const programs = await pythonEnvironment(here('requirements.txt'));
     const { code, output } = await runProgram(
       `${programs}/st`,
       ['--config-file', here('schemathesis.toml'), 'run', ...where, ...args],
       env,
-      RUN_MS,
+      stalled.signal,
       folder,
     );
-    if (code !== 0) throw new Error(`Answers are not as the document has them, or Schemathesis failed:\n${output}`);
+    if (code !== 0) throw new Error(`Answers are not as the document has them, or Schemathesis failed or hung:\n${output}`);
     const { log } = JSON.parse(readFileSync(archive, 'utf8')) as {
       log: { entries: { request: { method: string; url: string }; response: { status: number } }[] };
     };
@@ -81,6 +89,7 @@ export async function sendGeneratedCalls(options: {
       status: response.status,
     }));
   } finally {
+    clearInterval(watch);
     rmSync(folder, { recursive: true });
   }
 }

@@ -62,19 +62,23 @@ async function install(requirements: string, folder: string): Promise<void> {
     );
 }
 
-/** Runs a program to its end; what it prints on both of its outputs. A program that cannot be started has no code. */
+/**
+ * Runs a program to its end, or until the limit: milliseconds, or a signal that ends it. What it prints on both of its outputs. A program that
+ * cannot be started has no code, nor has one that was ended.
+ */
 export function runProgram(
   program: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  mostMs: number,
+  limit: number | AbortSignal,
   cwd = tmpdir(),
 ): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve) => {
     let output = '';
-    const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: mostMs });
+    const ending = typeof limit === 'number' ? { timeout: limit } : { signal: limit };
+    const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], ...ending });
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-    child.on('error', ({ message }) => resolve({ code: null, output: message }));
+    child.on('error', ({ message }) => resolve({ code: null, output: `${output}\n${message}` }));
     child.on('close', (code, signal) => resolve({ code, output: signal ? `${output}\nended by ${signal}` : output }));
   });
 }
