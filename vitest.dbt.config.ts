@@ -6,7 +6,8 @@ export default defineConfig({
     include: ['test/dbt/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
-    testTimeout: 600_000,
+    // A test runs dbt ten times at most. Each run has a limit of its own (test/dbt/run-dbt.ts).
+    testTimeout: 3_000_000,
     hookTimeout: 600_000,
   },
 });
