@@ -39,7 +39,6 @@ test.each(['measured', 'chunked', 'gzip'] as const)(
     await deployment.close();
     await service.close();
   },
-  200_000,
 );
 
 /** Peak resident memory of a process so far. */

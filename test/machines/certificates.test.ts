@@ -37,7 +37,7 @@ beforeAll(async () => {
   chain = await chainOf(signer, 3);
   ({ x } = signer.publicKey);
   writeFileSync(at('keys.json'), JSON.stringify({ keys: [(await someSigner()).publicKey, signer.publicKey] }));
-}, 300_000);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 test('Python checks a chain, and finds each changed byte and each missing certificate', async () => {

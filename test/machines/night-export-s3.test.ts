@@ -28,7 +28,7 @@ beforeAll(async () => {
     },
   });
   processes = [await deployment.startApi(), await deployment.startWorker()];
-}, 400_000);
+});
 afterAll(async () => {
   for (const running of processes) running.kill('SIGTERM');
   await Promise.all(processes.map(({ exit }) => exit));
