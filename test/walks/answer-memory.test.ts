@@ -12,4 +12,4 @@ test('walks that share little memory never exceed it, and none waits for ever', 
 test('a page that needs more memory than was reserved does not wait for pages of its own list that wait to be committed', async () => {
   const { verified, unverified } = await simulate(kinds[0], () => new MemoryMirror(), { first: 132_169_807, seeds: 1 });
   expect(verified + unverified).toBe(3);
-}, 60_000);
+});
