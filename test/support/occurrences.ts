@@ -9,14 +9,23 @@ export async function occurrencesOf({ pool }: Pick<Database, 'pool'>, text: stri
      WHERE c.relkind IN ('r', 'v', 'm') AND a.attnum > 0 AND NOT a.attisdropped
        AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' ORDER BY 1`,
   );
-  const found: string[] = [];
-  for (const { place, from, name, type } of columns) {
-    const isBytes = type === 'bytea';
-    const value = place === 'muster.rejected_records.text' ? `decode(${name}, 'base64')` : name;
-    const holds =
-      isBytes || value !== name ? `position(convert_to($1, 'UTF8') IN ${value}) > 0` : `strpos(${value}::text, $1) > 0`;
-    const { rows } = await pool.query<{ any: boolean }>(`SELECT EXISTS (SELECT FROM ${from} WHERE ${holds}) AS any`, [text]);
-    if (rows[0]!.any) found.push(place);
+  const found = new Set<string>();
+  // Each table is read once: most of them are views, of which every reading computes all.
+  for (const from of new Set(columns.map((column) => column.from))) {
+    const own = columns.filter((column) => column.from === from);
+    const { rows } = await pool.query<(boolean | null)[]>({
+      text: `SELECT ${own.map((column) => `bool_or(${holds(column)})`).join(', ')} FROM ${from}`,
+      values: [text],
+      rowMode: 'array',
+    });
+    for (const [n, { place }] of own.entries()) if (rows[0]![n]) found.add(place);
   }
-  return found;
+  return columns.map(({ place }) => place).filter((place) => found.has(place));
+}
+
+function holds({ place, name, type }: { readonly place: string; readonly name: string; readonly type: string }): string {
+  const value = place === 'muster.rejected_records.text' ? `decode(${name}, 'base64')` : name;
+  return type === 'bytea' || value !== name
+    ? `position(convert_to($1, 'UTF8') IN ${value}) > 0`
+    : `strpos(${value}::text, $1) > 0`;
 }
