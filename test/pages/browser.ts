@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
+import { HANGS_MS } from '../support/wait-for.js';
 
 /** Where Debian and Ubuntu install it; CHROMIUM names another. */
 const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -32,8 +33,13 @@ export function hasBrowser(): boolean {
 export function useBrowser(): OpenPage {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
+    browser = await chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS, timeout: HANGS_MS });
   });
   afterAll(() => browser?.close());
-  return async (options) => (await browser.newContext(options)).newPage();
+  return async (options) => {
+    const context = await browser.newContext(options);
+    // Playwright's own limit is one that a busy machine exceeds.
+    context.setDefaultTimeout(HANGS_MS);
+    return context.newPage();
+  };
 }
