@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { longestFirst } from './test/support/longest-first.js';
 
 /** Plans of statements where the database is that of 10,000 companies, a thousand who watch one run, giant pages and long feeds: size is what they are about. */
 export default defineConfig({
@@ -7,6 +8,7 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 3, // one waits for most of its time
+    sequence: { sequencer: longestFirst('large/address-plans', 'large/list-plans', 'large/watchers') },
     testTimeout: 900_000,
     hookTimeout: 900_000,
   },
