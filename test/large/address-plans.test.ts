@@ -13,7 +13,7 @@ import { type StatementTap, type TappedStatement, tapStatements } from '../suppo
 
 /** A table with so many rows is large: nothing may read it from its beginning. */
 const LARGE_ROWS = 900;
-/** From the sixth on, PostgreSQL may take a plan that fits every value. */
+/** From the sixth on, PostgreSQL may take a plan that fits every value: a statement is planned so often at first, and once for each of its values later. */
 const TIMES = 6;
 
 let deployment: Deployment;
@@ -109,11 +109,13 @@ class Planner {
     const found = new Set<string>();
     if (SETTING.test(text) || !PLANNED.test(text)) return found;
     const { client, prepared } = await this.#session(connection);
+    const isNew = !prepared.has(text);
     const name = prepared.get(text) ?? `statement_${prepared.size}`;
-    if (!prepared.has(text)) await client.query(`PREPARE ${name} AS ${text}`);
+    if (isNew) await client.query(`PREPARE ${name} AS ${text}`);
     prepared.set(text, name);
     const list = values.map((value) => (value === null ? 'NULL' : pg.escapeLiteral(value))).join(', ');
-    for (let i = 0; i < TIMES; i++) {
+    // A session plans other values of a statement that it knows as it would the next time, however often it was asked before.
+    for (let i = isNew ? TIMES : 1; i > 0; i--) {
       const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
         `EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE ${name}${list && `(${list})`}`,
       );
