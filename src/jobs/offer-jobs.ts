@@ -15,7 +15,7 @@ export const LONGEST_DELAY_MS = 20_000;
 /** A delayed job that is due later than this was added by a worker whose clock was fast. Clocks may differ by half a minute. */
 const LATEST_MS = LONGEST_DELAY_MS + 30_000;
 /**
- * So many refused jobs are looked up at once, and more only if some of these were lost. Callers offer the longest due first, so a lost job
+ * The number of refused jobs that are looked up at once. More are looked up only if some of these were lost. Callers offer the longest due first, so a lost job
  * is soon among them.
  */
 const LOOKED_UP = 100;
