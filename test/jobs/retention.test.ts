@@ -4,15 +4,14 @@ import { removeOldRecords } from '../../src/jobs/retention.js';
 
 import { onboard, openWalk, records, type Written, write } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 
 let database: TestDatabase;
 
 beforeAll(async () => {
   database = await testDatabase();
 });
-beforeEach(() =>
-  database.db.pool.query('TRUNCATE muster.runs, muster.lists, muster.holds, muster.connections, muster.audit CASCADE'),
-);
+beforeEach(() => emptyTables(database.db, 'muster.runs', 'muster.lists', 'muster.holds', 'muster.connections', 'muster.audit'));
 afterAll(() => database.close());
 
 const tidy = () => removeOldRecords(database.db, { runDays: 90, auditDays: 400 });

@@ -24,6 +24,7 @@ import { Webhook } from '../../src/notifications/webhook.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { addCompany, sweepOf } from '../runs/issue-world.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { answer, expectedSignature, hang, Receiver } from './receiver.js';
 
 const SECRET = 'canary-signing-secret-77';
@@ -42,7 +43,7 @@ beforeAll(async () => {
     CREATE TRIGGER note_delay AFTER UPDATE ON muster.notifications FOR EACH ROW EXECUTE FUNCTION public.note_delay()`);
 });
 beforeEach(async () => {
-  await database.db.pool.query('TRUNCATE muster.notifications, muster.connections, mirror.companies CASCADE');
+  await emptyTables(database.db, 'muster.notifications', 'muster.connections', 'mirror.companies');
   receiver = await Receiver.start();
   webhook = new Webhook({ url: receiver.url, secret: new Secret(SECRET) }, systemClock);
 });

@@ -15,6 +15,7 @@ import { Deliverer } from '../../src/notifications/deliverer.js';
 import { recordEvent } from '../../src/notifications/events.js';
 import { Webhook } from '../../src/notifications/webhook.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
 import { answer, hang, Receiver } from './receiver.js';
@@ -33,7 +34,7 @@ beforeAll(async () => {
   await migrateQueue(database.url);
 });
 beforeEach(async () => {
-  await database.db.pool.query('TRUNCATE muster.notifications');
+  await emptyTables(database.db, 'muster.notifications');
   if (REDIS_URL) {
     const redis = new Redis(REDIS_URL);
     await redis.flushdb();

@@ -8,12 +8,13 @@ import { claimRun, postponeRun } from '../../src/db/tables/runs.js';
 import { finishRun } from '../../src/runs/run-executor.js';
 import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded } from '../oauth/fixture.js';
 import { oauthSuite } from '../oauth/suite.js';
+import { emptyTables } from '../support/empty-tables.js';
 
 const { database, server } = await oauthSuite();
 let room: OauthRoom;
 
 beforeEach(async () => {
-  await database.db.pool.query('TRUNCATE muster.notifications, muster.connections, muster.runs CASCADE');
+  await emptyTables(database.db, 'muster.notifications', 'muster.connections', 'muster.runs');
   room = oauthRoom(database.db, server);
 });
 

@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/core/clock.js';
 import type { CompanyKey } from '../../../src/core/company.js';
 import { nightSweep } from '../../../src/runs/nights.js';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.js';
+import { emptyTables } from '../../support/empty-tables.js';
 import { type SyncHarness, syncHarness } from '../../walks/sync-harness.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
@@ -31,8 +32,14 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   now = NOW;
-  await admin.db.pool.query(
-    'TRUNCATE muster.nights, muster.runs, muster.lists, muster.connections, mirror.companies, mirror.employees CASCADE',
+  await emptyTables(
+    admin.db,
+    'muster.nights',
+    'muster.runs',
+    'muster.lists',
+    'muster.connections',
+    'mirror.companies',
+    'mirror.employees',
   );
 });
 afterAll(async () => {
@@ -202,7 +209,7 @@ test('a night that is over is counted until its runs have ended, and not again',
   ]);
   const settled = async () => (await admin.db.prisma.night.findMany({ where: { settled: true, environment: 'test' } })).length;
   expect(await settled()).toBe(2);
-  await admin.db.pool.query('TRUNCATE muster.runs CASCADE');
+  await emptyTables(admin.db, 'muster.runs');
   await sweep();
   expect((await nights()).slice(1)).toMatchObject([{ runs: { succeeded: 1 } }, { runs: { succeeded: 1 } }]);
 });
