@@ -1,24 +1,29 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { nightsAround } from '../../../src/runs/schedule.js';
 import { addCompany, addWalk, hoursAgo } from '../../runs/issue-world.js';
+import { emptyTables } from '../../support/empty-tables.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
 let admin: AdminFixture;
 let beganHoursAgo: number;
+/** Milliseconds that have passed for the server beyond those of the machine. */
+let later = 0;
+const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + later };
 
 beforeAll(async () => {
-  admin = await startAdmin();
+  admin = await startAdmin(undefined, { clock });
   const { json } = await admin.call('GET', '/api/last-night');
   beganHoursAgo = (Date.now() - Date.parse(json.began_at)) / 3_600_000;
 });
-beforeEach(() =>
-  admin.db.pool.query('TRUNCATE muster.connections, muster.lists, muster.runs, muster.holds, mirror.companies CASCADE'),
-);
+beforeEach(() => emptyTables(admin.db, 'muster.connections', 'muster.lists', 'muster.runs', 'muster.holds', 'mirror.companies'));
 afterAll(() => admin.stop());
 
-const night = async (query = '') => (await admin.call('GET', `/api/last-night${query}`)).json;
-/** One answer serves all callers for two seconds. */
-const expectNight = (query = '') => expect.poll(() => night(query), { timeout: 10_000 });
+/** One answer serves all callers for two seconds, so they pass first. */
+async function night(query = '') {
+  later += 2_000;
+  return (await admin.call('GET', `/api/last-night${query}`)).json;
+}
 const unproved = async (query = '') => (await admin.call('GET', `/api/unproved${query}`)).json;
 const inNight = () => beganHoursAgo / 2;
 const before = () => beganHoursAgo + 0.5;
@@ -30,8 +35,8 @@ const lacking = (provedHoursAgo: number | null) => ({
 test('a night is complete once each list that was due is proved', async () => {
   await addCompany(admin.db, whole());
   await addCompany(admin.db, { ...whole(), environment: 'production' });
-  await expectNight().toMatchObject({ under_way: false, lists: { due: 4, proved: 4 }, lacking: [] });
-  await expectNight('?environment=production').toMatchObject({ lists: { due: 2, proved: 2 } });
+  expect(await night()).toMatchObject({ under_way: false, lists: { due: 4, proved: 4 }, lacking: [] });
+  expect(await night('?environment=production')).toMatchObject({ lists: { due: 2, proved: 2 } });
   expect(await unproved()).toEqual({ data: [], next_cursor: null });
 });
 
@@ -42,7 +47,7 @@ test('lists that lack a proof are counted and listed by the state that says why'
   await addWalk(admin.db, failed, { code: 'service_refused', hours: 0.01 });
   const never = await addCompany(admin.db, lacking(null));
   const locked = await addCompany(admin.db, { ...lacking(before()), reauthorizationReason: 'token_refused' });
-  await expectNight().toMatchObject({
+  expect(await night()).toMatchObject({
     lists: { due: 10, proved: 5 },
     lacking: [
       { state: 'reauthorization_required', lists: 1 },
@@ -95,33 +100,33 @@ test('companies that are paused or new, and lists that a company does not have, 
   await addCompany(admin.db, {
     lists: { employees: { provedHoursAgo: null, unavailableHours: 1 }, departments: { provedHoursAgo: inNight() } },
   });
-  await expectNight().toMatchObject({ lists: { due: 1, proved: 1 }, lacking: [] });
+  expect(await night()).toMatchObject({ lists: { due: 1, proved: 1 }, lacking: [] });
   expect((await unproved()).data).toEqual([]);
 });
 
 test('a list without a row is due, and was never proved', async () => {
   const company = await addCompany(admin.db, whole());
   await admin.db.prisma.list.deleteMany({ where: { ...company, resource: 'employees' } });
-  await expectNight().toMatchObject({ lists: { due: 2, proved: 1 }, lacking: [{ state: 'never', lists: 1 }] });
+  expect(await night()).toMatchObject({ lists: { due: 2, proved: 1 }, lacking: [{ state: 'never', lists: 1 }] });
   expect((await unproved()).data).toMatchObject([{ resource: 'employees', state: 'never', since: null, last_verified_at: null }]);
 });
 
 test('it is under way while a nightly run has not ended, or a sync is due before the next night', async () => {
   const company = await addCompany(admin.db, lacking(before()));
   const isUnderWay = async () => (await night()).under_way;
-  await expect.poll(isUnderWay, { timeout: 10_000 }).toBe(false);
+  expect(await isUnderWay()).toBe(false);
   const data = { ...company, trigger: 'nightly', mode: 'full', createdAt: hoursAgo(inNight()) };
   const { id } = await admin.db.prisma.run.create({ data });
-  await expect.poll(isUnderWay, { timeout: 10_000 }).toBe(true);
+  expect(await isUnderWay()).toBe(true);
   await admin.db.prisma.connection.updateMany({ data: { paused: true } });
-  await expect.poll(isUnderWay, { timeout: 10_000 }).toBe(false);
+  expect(await isUnderWay()).toBe(false);
   await admin.db.prisma.connection.updateMany({ data: { paused: false } });
   await admin.db.prisma.run.update({ where: { id }, data: { status: 'failed', finishedAt: new Date() } });
   const { began, next } = nightsAround({ cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 }, Date.now());
   const { began_at, next_at } = await night();
   expect([began_at, next_at]).toEqual([new Date(began).toISOString(), new Date(next).toISOString()]);
   await admin.db.prisma.connection.updateMany({ data: { nextSyncAt: new Date(Date.parse(next_at) - 1_000) } });
-  await expect.poll(isUnderWay, { timeout: 10_000 }).toBe(true);
+  expect(await isUnderWay()).toBe(true);
   await admin.db.prisma.connection.updateMany({ data: { nextSyncAt: new Date(next_at) } });
-  await expect.poll(isUnderWay, { timeout: 10_000 }).toBe(false);
+  expect(await isUnderWay()).toBe(false);
 });
