@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, fork, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -11,7 +11,15 @@ export const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url)
 
 /** A folder for MUSTER_HOME, gone after the test file. */
 export const HOME = mkdtempSync(path.join(tmpdir(), 'muster-cli-'));
-afterAll(() => rmSync(HOME, { recursive: true }));
+afterAll(removeHome);
+
+export function makeHome(): void {
+  mkdirSync(HOME, { recursive: true });
+}
+
+export function removeHome(): void {
+  rmSync(HOME, { recursive: true, force: true });
+}
 
 export interface Outcome {
   readonly code: number | null;
@@ -29,8 +37,9 @@ const begun = new Set<string | undefined>();
 
 /**
  * Runs a command to its end, with nothing of our environment but PATH; `input` is its standard input. The first run of each
- * command in a file is a process of its own, as users have it, and so shows that it ends by itself. Those that follow share one,
- * because to start a process takes longer than most commands; and so do those that ask a command for its help alone.
+ * command is a process of its own, as users have it, and so shows that it ends by itself. Those that follow share one,
+ * because to start a process takes longer than most commands; and so do those that ask a command for its help alone. Files that share a process
+ * of vitest share both.
  */
 export async function runMuster(args: readonly string[], env: Environment = {}, input = ''): Promise<Outcome> {
   const [command] = args;
@@ -58,10 +67,17 @@ async function runAlone(args: readonly string[], env: Environment, input: string
 
 let host: ChildProcess | undefined;
 let sent = 0;
-afterAll(() => host?.disconnect());
+
+/** It ends with this process. */
+function startHost(): ChildProcess {
+  const started = fork(new URL('command-host.mjs', import.meta.url), { execArgv: [] }).setMaxListeners(0);
+  started.unref();
+  started.channel?.unref();
+  return started;
+}
 
 function runInHost(args: readonly string[], env: Environment, input: string): Promise<Result> {
-  host ??= fork(new URL('command-host.mjs', import.meta.url), { execArgv: [] }).setMaxListeners(0);
+  host ??= startHost();
   const running = host;
   const number = ++sent;
   return new Promise((resolve, reject) => {

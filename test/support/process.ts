@@ -22,11 +22,13 @@ export interface TestProcess {
 
 const started = new Set<ChildProcess>();
 
-afterAll(killAll);
-process.on('exit', killAll);
+afterAll(killStarted);
+process.on('exit', killStarted);
 
-function killAll(): void {
+/** Kills what the test file has started. */
+export function killStarted(): void {
   for (const child of started) signalGroup(child, 'SIGKILL');
+  started.clear();
 }
 
 /**
