@@ -5,6 +5,7 @@ import { ACTIONS, type ActionName, ofCompany } from '../../src/dashboard/parts/a
 import { type AdminFixture, startAdmin } from '../api/admin-fixture.js';
 import { newGrant, records, verifiedWalk } from '../mirror/mirror-fixture.js';
 import { hoursAgo, sweepOf } from '../runs/issue-world.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { PageClient } from './page-client.js';
 
 // Each button is pressed for one company next to two others: one of the same environment, and one of the other environment that has the same trouble.
@@ -22,7 +23,7 @@ beforeAll(async () => {
   await page.open('/');
 });
 afterAll(() => admin.stop());
-afterEach(() => admin.db.pool.query(`TRUNCATE ${LEFT_OVER.map((table) => `muster.${table}`).join(', ')} CASCADE`));
+afterEach(() => emptyTables(admin.db, ...LEFT_OVER.map((table) => `muster.${table}`)));
 beforeEach(async () => {
   pressed = await admin.addCompany();
   neighbour = await admin.addCompany();

@@ -15,6 +15,7 @@ import { checkWebhook } from '../../src/doctor/webhook.js';
 import { checkWorkers } from '../../src/doctor/workers.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { findings, found } from './findings.js';
 
 /** A sweep of the issues as a worker makes it. */
@@ -27,8 +28,15 @@ beforeAll(async () => {
   access = new DatabaseAccess(database);
 });
 afterEach(async () => {
-  await database.db.pool.query(
-    'TRUNCATE muster.connections, muster.lists, muster.runs, muster.holds, muster.connect_links, muster.change_batches, muster.issues CASCADE',
+  await emptyTables(
+    database.db,
+    'muster.connections',
+    'muster.lists',
+    'muster.runs',
+    'muster.holds',
+    'muster.connect_links',
+    'muster.change_batches',
+    'muster.issues',
   );
 });
 afterAll(() => database.close());

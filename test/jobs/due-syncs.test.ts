@@ -8,6 +8,7 @@ import { followSchedule, nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { nextSyncsAfter, type Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { waitFor } from '../support/wait-for.js';
 
 // Yearly and half a year away, so that no occurrence comes while a test runs.
@@ -19,7 +20,7 @@ let database: TestDatabase;
 beforeAll(async () => {
   database = await testDatabase();
 });
-afterEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.runs CASCADE'));
+afterEach(() => emptyTables(database.db, 'muster.connections', 'muster.runs'));
 afterAll(() => database.close());
 
 /** Prisma ends a transaction after 5 s unless told otherwise. */

@@ -5,11 +5,12 @@ import { Secret } from '../../src/core/secret.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { rotateKeys } from '../../src/oauth/key-rotation.js';
 import { requireKnownKeys } from '../../src/oauth/known-keys.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { oauthRoom, onboarded } from './fixture.js';
 import { oauthSuite } from './suite.js';
 
 const { database, server } = await oauthSuite();
-beforeEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.encryption_keys CASCADE'));
+beforeEach(() => emptyTables(database.db, 'muster.connections', 'muster.encryption_keys'));
 
 const key = (id: string) => ({ id, key: new Secret(randomBytes(32).toString('base64')) });
 const ringOf = (...keys: ReturnType<typeof key>[]) => new Keyring(keys);
@@ -29,7 +30,7 @@ test('it is refused, too, where a version before has stored tokens with the righ
   const right = key('k');
   const room = oauthRoom(database.db, server, systemClock, ringOf(right));
   for (let n = 0; n < 3; n += 1) await onboarded(room, server);
-  await database.db.pool.query('TRUNCATE muster.encryption_keys');
+  await emptyTables(database.db, 'muster.encryption_keys');
   await expect(start(ringOf(key('k')))).rejects.toMatchObject(refused);
   expect(await database.db.prisma.encryptionKey.count()).toBe(0);
   // One row that is damaged is another trouble.

@@ -7,6 +7,7 @@ import { succeedWalk } from '../../src/db/tables/walks.js';
 import { recordNotTaken, recordTaken } from '../../src/db/tables/webhook.js';
 import { onboard, openWalk } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { addCompany, addWalk, hoursAgo, sweepOf } from './issue-world.js';
 
 let database: TestDatabase;
@@ -16,8 +17,15 @@ beforeAll(async () => {
   database = await testDatabase();
 });
 beforeEach(async () => {
-  await database.db.pool.query(
-    'TRUNCATE muster.issues, muster.notifications, muster.connections, muster.lists, muster.runs, muster.holds, muster.quarantined_tokens CASCADE',
+  await emptyTables(
+    database.db,
+    'muster.issues',
+    'muster.notifications',
+    'muster.connections',
+    'muster.lists',
+    'muster.runs',
+    'muster.holds',
+    'muster.quarantined_tokens',
   );
   sweep = sweepOf(database.db);
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { listIssueCompanies } from '../../src/db/tables/issue-companies.js';
 import { countOngoingIssues, listIssues, setSnooze } from '../../src/db/tables/issues.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { addCompany, addWalk, hoursAgo, sweepOf } from './issue-world.js';
 
 let database: TestDatabase;
@@ -11,8 +12,14 @@ beforeAll(async () => {
   database = await testDatabase();
 });
 beforeEach(async () => {
-  await database.db.pool.query(
-    'TRUNCATE muster.issues, muster.notifications, muster.connections, muster.lists, muster.runs, muster.holds CASCADE',
+  await emptyTables(
+    database.db,
+    'muster.issues',
+    'muster.notifications',
+    'muster.connections',
+    'muster.lists',
+    'muster.runs',
+    'muster.holds',
   );
   sweep = sweepOf(database.db);
 });

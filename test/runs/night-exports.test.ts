@@ -15,6 +15,7 @@ import {
 } from '../../src/db/tables/night-exports.js';
 import { nightSweep } from '../../src/runs/nights.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 
 const DAY_MS = 86_400_000;
 /** The newest night began three hours ago, by the clock of the database, too. */
@@ -30,7 +31,7 @@ beforeAll(async () => {
   database = await testDatabase();
 });
 afterAll(() => database.close());
-beforeEach(() => database.db.pool.query('TRUNCATE muster.nights, muster.runs, muster.connections CASCADE'));
+beforeEach(() => emptyTables(database.db, 'muster.nights', 'muster.runs', 'muster.connections'));
 
 /** A company whose nightly run was made for the newest night, and is in this state. */
 async function company(

@@ -9,6 +9,7 @@ import { removeCompany } from '../../src/erasure/company-removal.js';
 import { sweeps } from '../../src/jobs/sweeps.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 
 // A request for more companies than it makes the runs of itself: the others wait in the database for a worker's sweep.
 
@@ -28,8 +29,13 @@ beforeEach(() => {
   dispatched = [];
 });
 afterEach(() =>
-  database.db.pool.query(
-    'TRUNCATE muster.connections, muster.run_requests, muster.run_request_lists, muster.lists, muster.runs CASCADE',
+  emptyTables(
+    database.db,
+    'muster.connections',
+    'muster.run_requests',
+    'muster.run_request_lists',
+    'muster.lists',
+    'muster.runs',
   ),
 );
 afterAll(() => database.close());

@@ -6,6 +6,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { Runs } from '../../src/runs/runs.js';
 import type { Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 
 const schedule: Schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
 /** More than one transaction takes. */
@@ -18,8 +19,13 @@ beforeAll(async () => {
   database = await testDatabase();
 });
 afterEach(() =>
-  database.db.pool.query(
-    'TRUNCATE muster.connections, muster.run_requests, muster.run_request_lists, muster.lists, muster.runs CASCADE',
+  emptyTables(
+    database.db,
+    'muster.connections',
+    'muster.run_requests',
+    'muster.run_request_lists',
+    'muster.lists',
+    'muster.runs',
   ),
 );
 afterAll(() => database.close());

@@ -4,6 +4,7 @@ import { listConnections } from '../../src/db/tables/connection-list.js';
 import type { IssueRow } from '../../src/db/tables/issues.js';
 import { countProofs } from '../../src/db/tables/list-counts.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { addCompany, addWalk, hoursAgo, sweepOf } from './issue-world.js';
 
 let database: TestDatabase;
@@ -15,9 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 beforeEach(async () => {
-  await db.pool.query(
-    'TRUNCATE muster.connections, muster.lists, muster.runs, muster.walks, muster.issues, muster.holds CASCADE',
-  );
+  await emptyTables(db, 'muster.connections', 'muster.lists', 'muster.runs', 'muster.walks', 'muster.issues', 'muster.holds');
 });
 
 const LACKING = { employees: { provedHoursAgo: null, begunHoursAgo: 900, unavailableHours: 800 } } as const;

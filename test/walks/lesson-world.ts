@@ -12,6 +12,7 @@ import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { oauthRoom, trustTokens } from '../oauth/fixture.js';
 import { TestClock } from '../sandbox/client.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { endpointsOf } from './company-fixture.js';
 import { type SyncHarness, syncHarness } from './sync-harness.js';
 
@@ -62,7 +63,7 @@ export class LessonWorld {
     this.sandbox.reset();
     const kept = ['connections', 'lists', 'runs', 'walks', 'holds'].map((name) => `muster.${name}`);
     const tables = [...kept, ...['companies', ...RESOURCES].map((name) => `mirror.${name}`)];
-    await this.database.db.pool.query(`TRUNCATE ${tables.join(', ')} CASCADE`);
+    await emptyTables(this.database.db, ...tables);
   }
 
   /** Begins a lesson as `muster sandbox break` does. */

@@ -7,6 +7,7 @@ import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import type { PrivacyRules } from '../../src/privacy/rules.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { emptyTables } from '../support/empty-tables.js';
 import { waitFor } from '../support/wait-for.js';
 import { dump, KEY, People, peopleWith, privacyIssues, privacyKey, sweepFor } from './privacy-list.js';
 import { type HarnessOptions, type SyncHarness, syncHarness } from './sync-harness.js';
@@ -32,8 +33,15 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   people = new People();
-  await database.db.pool.query(
-    'TRUNCATE muster.issues, muster.connections, muster.lists, muster.runs, muster.change_batches, mirror.people, mirror.guests CASCADE',
+  await emptyTables(
+    database.db,
+    'muster.issues',
+    'muster.connections',
+    'muster.lists',
+    'muster.runs',
+    'muster.change_batches',
+    'mirror.people',
+    'mirror.guests',
   );
   company = await onboard();
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type CompanyKey, keyText } from '../../../src/core/company.js';
 import { PageClient } from '../../dashboard/page-client.js';
 import { sweepOf } from '../../runs/issue-world.js';
+import { emptyTables } from '../../support/empty-tables.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
 let admin: AdminFixture;
@@ -10,7 +11,7 @@ beforeAll(async () => {
   admin = await startAdmin();
 });
 beforeEach(async () => {
-  await admin.db.pool.query('TRUNCATE muster.issues, muster.connections CASCADE');
+  await emptyTables(admin.db, 'muster.issues', 'muster.connections');
 });
 afterAll(() => admin.stop());
 

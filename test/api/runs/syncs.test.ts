@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey, Environment } from '../../../src/core/company.js';
 import { addCompany, addWalk, sweepOf } from '../../runs/issue-world.js';
+import { emptyTables } from '../../support/empty-tables.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
 // A sync of many reaches exactly the companies and lists that it names.
@@ -13,8 +14,15 @@ beforeAll(async () => {
   admin = await startAdmin();
 });
 afterEach(() =>
-  admin.db.pool.query(
-    'TRUNCATE muster.connections, muster.run_requests, muster.run_request_lists, muster.lists, muster.runs, muster.issues, muster.audit CASCADE',
+  emptyTables(
+    admin.db,
+    'muster.connections',
+    'muster.run_requests',
+    'muster.run_request_lists',
+    'muster.lists',
+    'muster.runs',
+    'muster.issues',
+    'muster.audit',
   ),
 );
 afterAll(() => admin.stop());

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type BudgetStore, databaseBudget } from '../../../src/http/budget/budget-store.js';
+import { emptyTables } from '../../support/empty-tables.js';
 import { type ManualDatabase, manualDatabase } from '../../support/manual-database.js';
 import { MemoryBudget } from './memory-budget.js';
 
@@ -25,7 +26,7 @@ const passes = (seconds: number) => setClock(now + seconds * 1_000);
 
 async function emptyStores() {
   await setClock(BEGIN);
-  await database.db.pool.query('TRUNCATE muster.request_budgets, muster.request_shares');
+  await emptyTables(database.db, 'muster.request_budgets', 'muster.request_shares');
   return { postgres: databaseBudget(database.db, 'test'), memory: new MemoryBudget(() => now).store() };
 }
 

@@ -6,6 +6,7 @@ import { type BudgetStore, databaseBudget } from '../../../src/http/budget/budge
 import type { Permit } from '../../../src/http/budget/request-budget.js';
 import { type SetLimits, SharedRequestBudget } from '../../../src/http/budget/shared-request-budget.js';
 import type { RateLimitOptions } from '../../../src/sandbox/rate-limiter.js';
+import { emptyTables } from '../../support/empty-tables.js';
 import { type ManualDatabase, manualDatabase } from '../../support/manual-database.js';
 import { VirtualClock, VirtualTime } from '../../support/virtual-time.js';
 import { waitFor } from '../../support/wait-for.js';
@@ -216,7 +217,7 @@ describe('on PostgreSQL', () => {
 
   const closers: (() => Promise<void>)[] = [];
   beforeEach(async () => {
-    await database.db.pool.query('TRUNCATE muster.request_budgets, muster.request_shares');
+    await emptyTables(database.db, 'muster.request_budgets', 'muster.request_shares');
   });
   afterEach(async () => {
     for (const close of closers.splice(0)) await close();
