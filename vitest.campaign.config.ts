@@ -24,11 +24,15 @@ const LONGEST = [
 
 /**
  * Campaigns: many randomized rounds, kill -9 and clock jumps. Their counts come from the environment, see each file. The
- * simulations are part of the suite as well, with fewer seeds.
+ * simulations, the judge and the nights in which no value is lost are part of the suite as well, with fewer seeds.
  */
 export default defineConfig({
   test: {
-    env: { SIMULATION_SEEDS: process.env['SIMULATION_SEEDS'] ?? '500', BUDGET_SEEDS: process.env['BUDGET_SEEDS'] ?? '100' },
+    env: {
+      SIMULATION_SEEDS: process.env['SIMULATION_SEEDS'] ?? '500',
+      JUDGE_SEEDS: process.env['JUDGE_SEEDS'] ?? process.env['CAMPAIGN_SEEDS'] ?? '2000',
+      BUDGET_SEEDS: process.env['BUDGET_SEEDS'] ?? '100',
+    },
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 5, // they wait for sweeps and deaths more than they compute
@@ -43,6 +47,8 @@ export default defineConfig({
           include: [
             'test/campaign/**/*.test.ts',
             'test/{unchanged,walks}/simulation*.test.ts',
+            'test/walks/judge*.test.ts',
+            'test/warehouse/nothing-lost.test.ts',
             'test/http/budget/finding.test.ts',
             'test/oauth/model.test.ts',
           ],

@@ -36,6 +36,8 @@ process.exitCode = survivors.length === 0 ? 0 : 1;
 function passes(tests: readonly string[], output: 'inherit' | 'ignore'): boolean {
   const { status } = spawnSync('npx', ['--no-install', 'vitest', 'run', '--bail=1', ...tests], {
     cwd: copy,
+    // More seeds than in `npm test`: few of them show a single broken line.
+    env: { ...process.env, JUDGE_SEEDS: '2000', SIMULATION_SEEDS: '120' },
     stdio: ['ignore', output, output],
   });
   return status === 0;

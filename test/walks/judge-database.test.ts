@@ -9,7 +9,7 @@ import { foreignHarness } from './sync-harness.js';
 
 // The judge of judge.test.ts once more, over HTTP and through the database: one seed for each hundred of its own.
 
-const SEEDS = Math.ceil(Number(process.env.JUDGE_SEEDS ?? process.env.CAMPAIGN_SEEDS ?? 2_000) / 100);
+const SEEDS = Math.ceil(Number(process.env.JUDGE_SEEDS ?? process.env.CAMPAIGN_SEEDS ?? 600) / 100);
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
 
 let database: TestDatabase;

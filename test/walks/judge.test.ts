@@ -14,9 +14,9 @@ import { MemoryMirror } from './memory-mirror.js';
 import { ownBytes } from './sync-harness.js';
 
 // Services that lie, each drawn from a seed. No walk may be verified with a record missing that existed throughout and that whoever asks may see; and no
-// honest service may be refused its proof. `JUDGE_SEEDS=100000 npx vitest run test/walks/judge.test.ts`; `FIRST_SEED` replays one.
+// honest service may be refused its proof. The campaigns run 2,000 (vitest.campaign.config.ts); for more, `JUDGE_SEEDS=100000 npx vitest run test/walks/judge.test.ts`; `FIRST_SEED` replays one.
 
-const SEEDS = Number(process.env.JUDGE_SEEDS ?? process.env.CAMPAIGN_SEEDS ?? 2_000);
+const SEEDS = Number(process.env.JUDGE_SEEDS ?? process.env.CAMPAIGN_SEEDS ?? 600);
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
 const clock: Clock = { now: () => 0, monotonic: () => 0, sleep: async () => {} };
 const NO_TOKENS = {} as TokenSource;

@@ -20,7 +20,7 @@ import { answerOf } from './sync-harness.js';
  * Seeds of each kind: enough to notice that something is broken; the campaigns run 500 (vitest.campaign.config.ts). For more,
  * `CAMPAIGN_SEEDS=100000 npx vitest run test/walks/simulation.test.ts test/unchanged/simulation.test.ts`; `FIRST_SEED` replays one.
  */
-export const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? process.env.SIMULATION_SEEDS ?? 60);
+export const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? process.env.SIMULATION_SEEDS ?? 30);
 export const FIRST = Number(process.env.FIRST_SEED ?? 1);
 const CHANGES = { skipName: 'skip', takeName: 'take' };
 const NO_TOKENS = {} as TokenSource;

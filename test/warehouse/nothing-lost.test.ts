@@ -126,6 +126,10 @@ const { value: anyValue } = fc.letrec<{ value: Json; object: Json; array: Json }
 }));
 const record = fc.dictionary(key, anyValue, { maxKeys: 6, minKeys: 1 });
 
+/** The seed is fixed, so that a failure comes again, unless a campaign names one. A night costs more the more columns there are. */
+const NIGHTS = Number(process.env.CAMPAIGN_ROUNDS ?? 12);
+const SEED = Number(process.env.FIRST_SEED ?? 5);
+
 test('no value is lost', async () => {
   const { db } = database;
   let night = 0;
@@ -196,7 +200,7 @@ test('no value is lost', async () => {
       firstColumns = present;
     },
   );
-  await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 30), endOnFailure: true });
+  await fc.assert(property, { numRuns: NIGHTS, seed: SEED, endOnFailure: true });
 });
 
 /** The elements of the array at a path that are objects, with their places; an object is one element. */
