@@ -33,6 +33,20 @@ const COMPARING = ['test/walks/**/*.test.ts', 'test/erasure/forget-children.test
 /** Files of test/walks that ask nothing of the kind. */
 const NOT_COMPARING = ['answer-memory', 'judge', 'pass-memory', 'simulation', 'verification', 'walk-store'];
 
+/** By what they took on two quiet cores: those that wait, then those that compute for more than five seconds and are small, so that they would come last. */
+const LONGEST = [
+  'jobs/jobs',
+  'jobs/queue-guard',
+  'embedded/embedded-server',
+  'jobs/start-stop',
+  'walks/lessons',
+  'unchanged/simulation',
+  'warehouse/nothing-lost',
+  'warehouse/many-keys',
+  'walks/simulation',
+  'warehouse/shape',
+];
+
 const SUITE: TestProjectConfiguration[] = [
   {
     extends: true,
@@ -77,7 +91,7 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 4, // many wait for sweeps, limits and processes more than they compute
-    sequence: { sequencer: longestFirst('jobs/jobs', 'jobs/queue-guard', 'walks/lessons', 'walks/spellings') },
+    sequence: { sequencer: longestFirst(...LONGEST) },
     testTimeout: 600_000, // against a hang; how fast something is, no test says
     hookTimeout: 600_000,
     restoreMocks: true,
