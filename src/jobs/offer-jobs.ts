@@ -18,7 +18,7 @@ const LATEST_MS = LONGEST_DELAY_MS + 30_000;
  * The number of refused jobs that are looked up at once. More are looked up only if some of these were lost. Callers offer the longest due first, so a lost job
  * is soon among them.
  */
-const LOOKED_UP = 100;
+const LOOKED_UP = 10;
 
 /**
  * Adds a job for each key that has none. BullMQ refuses a job whose key another one has, even if that one never starts: Redis may have lost the list
