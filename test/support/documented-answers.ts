@@ -36,7 +36,9 @@ export class DocumentedAnswers {
   }
 
   static async of(url: string): Promise<DocumentedAnswers> {
-    const text = await (await fetch(`${url}/api/openapi.json`)).text();
+    const response = await fetch(`${url}/api/openapi.json`);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`The document was not given: ${response.status} ${text}`);
     const answers = known.get(text) ?? new DocumentedAnswers(JSON.parse(text));
     known.set(text, answers);
     return answers;
@@ -94,10 +96,16 @@ export class DocumentedAnswers {
 
 /** A `fetch` of paths of the server at `url`, which throws for an answer that the server's document does not allow. */
 export function documentedFetch(url: () => string): (path: string, init?: RequestInit) => Promise<Response> {
-  let documented: DocumentedAnswers | undefined;
+  let reading: Promise<DocumentedAnswers> | undefined;
+  // Calls that begin together share one read: hundreds of documents at once are more than a server sends.
+  const read = () =>
+    (reading ??= DocumentedAnswers.of(url()).catch((error: unknown) => {
+      reading = undefined;
+      throw error;
+    }));
   return async (path, init = {}) => {
     // Before the call, so that whatever fails then was not answered.
-    documented ??= await DocumentedAnswers.of(url());
+    const documented = await read();
     const response = await fetch(url() + path, init);
     const type = response.headers.get('content-type') ?? '';
     // A stream has no end to wait for.
