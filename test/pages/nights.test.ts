@@ -1,11 +1,12 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { HANGS_MS } from '../support/wait-for.js';
 import { hasBrowser, useBrowser } from './browser.js';
 import { COMPANIES, type Deployment, deploy, signIn, watch } from './deployment.js';
 import { addPastNights } from './past-nights.js';
 
 /** Unless told otherwise, vitest polls for a second. */
-const PATIENT = { timeout: 60_000 };
+const PATIENT = { timeout: HANGS_MS };
 
 describe.skipIf(!hasBrowser())('the nights of the overview', () => {
   const openPage = useBrowser();
@@ -55,7 +56,7 @@ describe.skipIf(!hasBrowser())('the nights of the overview', () => {
           await page.clock.fastForward(16_000);
           return page.getByRole('link', { name: '1 active companies' }).count();
         },
-        { timeout: 60_000, interval: 500 },
+        { ...PATIENT, interval: 500 },
       )
       .toBe(1);
     expect(await table.isVisible()).toBe(true);

@@ -1,5 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { HANGS_MS } from '../support/wait-for.js';
 import { hasBrowser, useBrowser } from './browser.js';
 import { COMPANIES, type Deployment, deploy, signIn, watch } from './deployment.js';
 
@@ -41,7 +42,7 @@ describe.skipIf(!hasBrowser())('the control room', () => {
 
     /** Until the page says it: with scripts by itself, without by looking again. */
     async function waitFor(isThere: () => Promise<boolean>): Promise<void> {
-      for (let i = 0; i < 300; i++) {
+      for (const deadline = performance.now() + HANGS_MS; performance.now() < deadline; ) {
         if (await isThere()) return;
         await page.waitForTimeout(200);
         if (!javaScriptEnabled) await page.reload();
