@@ -33,14 +33,14 @@ export interface Deployment {
   stop(): Promise<void>;
 }
 
-/** Muster with api and worker, and a service that takes its time, so that a person can watch a run. */
-export async function deploy(): Promise<Deployment> {
+/** Muster with api and worker, and a service that takes `latencyMs` for each answer. */
+export async function deploy({ latencyMs = 20 }: { readonly latencyMs?: number } = {}): Promise<Deployment> {
   const port = await freePort();
   const sandbox = await startSandbox({
     companies: COMPANIES,
     redirectUris: [`http://127.0.0.1:${port}/oauth/callback`],
     maxTake: 100,
-    latencyMs: 150,
+    latencyMs,
   });
   const home = mkdtempSync(join(tmpdir(), 'muster-pages-'));
   const database = await testDatabase();

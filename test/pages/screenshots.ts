@@ -22,7 +22,8 @@ let deployment: Deployment;
 let pages: Awaited<ReturnType<typeof fill>>;
 beforeAll(async () => {
   mkdirSync(FOLDER, { recursive: true });
-  deployment = await deploy();
+  // A run on a picture has a time left.
+  deployment = await deploy({ latencyMs: 150 });
   pages = await fill(deployment);
 });
 afterAll(() => deployment?.stop());
