@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 3, // a person waits more than a browser computes
-    sequence: { sequencer: longestFirst('pages/tour', 'pages/accessibility') },
+    sequence: { sequencer: longestFirst('pages/accessibility', 'pages/tour') },
     testTimeout: 600_000,
     hookTimeout: 600_000,
   },
