@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Deployment } from '../process/deployment.js';
 import type { TestProcess } from '../support/process.js';
+import { waitFor } from '../support/wait-for.js';
 import { type Answered, installSchemathesis, sendGeneratedCalls } from './schemathesis.js';
 
 // Calls that nobody thought of, right and wrong ones, to every operation of the document: no answer is a failure, and each is as the document
 // has it, whatever role the token has.
 
-const NAMES = ['synced', 'paused', 'revoked', 'removed', 'approved', 'rejected', 'unconnected'] as const;
+const NAMES = ['synced', 'paused', 'revoked', 'removed', 'approved', 'rejected', 'held', 'unconnected'] as const;
 
 let deployment: Deployment;
 let processes: TestProcess[];
@@ -51,15 +52,17 @@ async function furnish(): Promise<void> {
   };
   for (const name of NAMES) if (name !== 'unconnected') await deployment.onboard(idOf(name));
   for (const name of NAMES) if (name !== 'unconnected') await deployment.runEnd(idOf(name));
-  for (const name of ['approved', 'rejected'] as const) {
+  for (const name of ['approved', 'rejected', 'held'] as const) {
     sandbox.list(idOf(name), 'employees').remove(0, 110);
     expect(await sync(idOf(name))).toMatchObject({ status: 'succeeded' });
   }
   // The next walk of a list replaces its hold: paused, these companies have none.
-  for (const name of ['paused', 'approved', 'rejected'] as const)
+  for (const name of ['paused', 'approved', 'rejected', 'held'] as const)
     await deployment.call('POST', `/api/companies/test/${idOf(name)}/pause`);
   sandbox.revoke(idOf('revoked'));
   expect(await sync(idOf('revoked'))).toMatchObject({ status: 'failed' });
+  // The issue of the revoked company.
+  await waitFor(async () => (await idsAt('/api/issues?status=ongoing')).length > 0);
   await deployment.database.db.pool.query(`
     INSERT INTO muster.quarantined_tokens (environment, company_id, refresh_token, link_id)
     SELECT 'test', gen_random_uuid(), 'sealed', gen_random_uuid() FROM generate_series(1, 20)`);
@@ -71,15 +74,18 @@ async function spareToken(): Promise<string> {
   return (body as { id: string }).id;
 }
 
+async function listAt(path: string): Promise<{ id: string; company_id?: string }[]> {
+  const { body } = await deployment.call('GET', path);
+  return (body as { data: { id: string; company_id?: string }[] }).data;
+}
+
+const idsAt = async (path: string) => (await listAt(path)).map(({ id }) => id);
+
 /** The ids of what is there, for the calls that take one. */
 async function known(): Promise<Record<string, string[]>> {
-  const list = async (path: string) => {
-    const { body } = await deployment.call('GET', path);
-    return (body as { data: { id: string; company_id?: string }[] }).data;
-  };
-  const ids = async (path: string) => (await list(path)).map(({ id }) => id);
-  const holds = await list('/api/holds?status=open');
-  const holdOf = (name: 'approved' | 'rejected') =>
+  const holds = await listAt('/api/holds?status=open');
+  const ongoing = await idsAt('/api/issues?status=ongoing');
+  const holdOf = (name: 'approved' | 'rejected' | 'held') =>
     holds.filter(({ company_id }) => company_id === idOf(name)).map(({ id }) => id);
   const companies = [idOf('synced'), idOf('paused'), idOf('revoked')];
   return {
@@ -89,15 +95,21 @@ async function known(): Promise<Record<string, string[]>> {
     'removeCompany.company_id': [idOf('removed')],
     'onboardCompany.company_id': [idOf('unconnected'), idOf('unconnected'), idOf('synced')],
     refresh_token: [1, 2, 3].map(() => deployment.sandbox.issueRefreshToken(idOf('unconnected')).reveal()),
-    id: await ids('/api/runs?limit=10'),
+    id: await idsAt('/api/runs?limit=10'),
     // The stream of any other would not end.
-    'followRun.id': await ids('/api/runs?status=succeeded&limit=10'),
+    'followRun.id': await idsAt('/api/runs?status=succeeded&limit=10'),
+    'showHold.id': holdOf('held'),
+    'listHoldRows.id': holdOf('held'),
     'approveHold.id': holdOf('approved'),
     'rejectHold.id': holdOf('rejected'),
-    'redeliverNotification.id': await ids('/api/notifications?limit=10'),
-    'showIssue.id': await ids('/api/issues?limit=10'),
+    'redeliverNotification.id': await idsAt('/api/notifications?limit=10'),
+    'showIssue.id': await idsAt('/api/issues?limit=10'),
+    'snoozeIssue.id': ongoing,
+    'unsnoozeIssue.id': ongoing,
+    // An issue is snoozed for a month at most, which no generated time hits.
+    'snoozeIssue.until': [new Date(Date.now() + 86_400_000).toISOString()],
     'deleteToken.id': [await spareToken()],
-    'deleteQuarantinedToken.id': await ids('/api/quarantined-tokens?limit=10'),
+    'deleteQuarantinedToken.id': await idsAt('/api/quarantined-tokens?limit=10'),
   };
 }
 

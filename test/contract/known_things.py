@@ -7,14 +7,22 @@ import hashlib
 import json
 import os
 import re
+from datetime import datetime
 
 import schemathesis
 
 KNOWN = json.loads(os.environ["MUSTER_KNOWN"])
 GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{1,18}", re.IGNORECASE)
 
-
 REAL = {value for values in KNOWN.values() for value in values}
+
+
+def is_moment(value):
+    """Whether it is a time with its zone: what is no time on purpose stays as it is."""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def known_for(value, names):
@@ -38,6 +46,8 @@ def before_call(ctx, case, kwargs):
                 container[name] = known_for(value, (f"{operation_id}.{name}", name))
             if name == "refresh_token" and isinstance(value, str) and value.isascii() and value.isprintable() and value:
                 container[name] = known_for(value, (name,))
+            if name == "until" and is_moment(value):
+                container[name] = known_for(value, (f"{operation_id}.{name}",))
             if name == "environment" and value == "production":
                 container[name] = known_for(value, (name,))
             if name == "resource" and isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9_]*", value):
