@@ -4,7 +4,7 @@ import type { RateLimitOptions } from '../../../src/sandbox/rate-limiter.js';
 import { mostInSecond, type Outcome, type Simulation, shares, simulate } from './simulated-service.js';
 
 /** `BUDGET_SEEDS=1000 npx vitest run test/http/budget/finding.test.ts` for a real campaign. */
-const SEEDS = Number(process.env.BUDGET_SEEDS ?? 5);
+const SEEDS = Number(process.env.BUDGET_SEEDS ?? 2);
 
 async function simulateSeeds(simulation: Omit<Simulation, 'seed'>, seeds = SEEDS): Promise<Outcome[]> {
   const all: Outcome[] = [];
