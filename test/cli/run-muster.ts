@@ -1,11 +1,11 @@
 import { type ChildProcess, execFile, fork, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll } from 'vitest';
+import { afterAll, inject } from 'vitest';
 
 export const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url));
 
@@ -33,20 +33,27 @@ export interface Outcome {
 type Result = Pick<Outcome, 'code' | 'stdout' | 'stderr'>;
 type Environment = Record<string, string>;
 
-const begun = new Set<string | undefined>();
+/** Whether no test of this run has started the command yet, in any of vitest's workers. */
+function startsFirst(command = ''): boolean {
+  try {
+    writeFileSync(path.join(inject('startedCommands'), `command-${encodeURIComponent(command)}`), '', { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
 
 /**
  * Runs a command to its end, with nothing of our environment but PATH; `input` is its standard input. The first run of each
- * command is a process of its own, as users have it, and so shows that it ends by itself. Those that follow share one,
- * because to start a process takes longer than most commands; and so do those that ask a command for its help alone. Files that share a process
- * of vitest share both.
+ * command is a process of its own, as users have it, and so shows that it ends by itself. Those that follow share one in each of vitest's workers,
+ * because to start a process takes longer than most commands; and so do those that ask a command for its help alone.
  */
 export async function runMuster(args: readonly string[], env: Environment = {}, input = ''): Promise<Outcome> {
   const [command] = args;
   const all = { PATH: process.env.PATH ?? '', MUSTER_HOME: HOME, ...env };
   const isHelp = args.length > 1 && args.at(-1) === '--help';
-  const isFirst = !isHelp && !begun.has(command);
-  if (!isHelp) begun.add(command);
+  const isFirst = !isHelp && startsFirst(command);
   const result = await (isFirst ? runAlone(args, all, input) : runInHost(args, all, input));
   const json = () =>
     result.stdout

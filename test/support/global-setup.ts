@@ -17,6 +17,8 @@ declare module 'vitest' {
     /** A superuser's URL, and the migrated database that every test database is a clone of. */
     postgres: { url: string; template: string };
     redis: string | undefined;
+    /** A folder with a file for each command that a process of its own has run, in whichever of vitest's workers. */
+    startedCommands: string;
   }
 }
 
@@ -37,6 +39,7 @@ export default async function setup(project: TestProject): Promise<Cleanup | und
     const url = process.env.TEST_DATABASE_URL ?? (await startServer(cleanups));
     project.provide('postgres', { url, template: await makeTemplate(url, cleanups) });
     project.provide('redis', process.env.TEST_REDIS_URL ?? (await startRedis(cleanups)));
+    project.provide('startedCommands', await temporaryFolder(tmpdir(), 'muster-commands-', cleanups));
   } catch (error) {
     await cleanUp();
     throw error;
@@ -53,8 +56,7 @@ async function startServer(cleanups: Cleanup[]): Promise<string> {
     cleanups.push(() => stock.remove());
     return stock.url;
   }
-  const home = await mkdtemp(join(tmpdir(), 'muster-test-'));
-  cleanups.push(() => rm(home, { recursive: true, force: true }));
+  const home = await temporaryFolder(tmpdir(), 'muster-test-', cleanups);
   const server = await startEmbeddedServer({ home, logger: pino({ level: 'silent' }) });
   cleanups.push(() => server.stop());
   await asAdmin(server.url, async (admin) => {
@@ -62,6 +64,12 @@ async function startServer(cleanups: Cleanup[]): Promise<string> {
     await admin.query('SELECT pg_reload_conf()');
   });
   return server.url;
+}
+
+async function temporaryFolder(parent: string, prefix: string, cleanups: Cleanup[]): Promise<string> {
+  const folder = await mkdtemp(join(parent, prefix));
+  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 async function makeTemplate(url: string, cleanups: Cleanup[]): Promise<string> {
