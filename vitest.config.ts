@@ -89,6 +89,7 @@ const COMPARING_EVERYTHING: TestProjectConfiguration[] = [
 export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
+    env: { TEST_DATA: 'memory' },
     pool: 'forks',
     maxWorkers: 4, // many wait for sweeps, limits and processes more than they compute
     sequence: { sequencer: longestFirst(...LONGEST) },
