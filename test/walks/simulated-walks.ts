@@ -22,6 +22,8 @@ import { answerOf } from './sync-harness.js';
  */
 export const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? process.env.SIMULATION_SEEDS ?? 30);
 export const FIRST = Number(process.env.FIRST_SEED ?? 1);
+/** Lists of which `countCaught` counts. */
+export const CAUGHT_OF = Math.min(200, 2 * SEEDS);
 const CHANGES = { skipName: 'skip', takeName: 'take' };
 const NO_TOKENS = {} as TokenSource;
 const clock: Clock = { now: () => 0, monotonic: () => 0, sleep: async () => {} };
@@ -232,7 +234,7 @@ export async function simulate(
 /** How many lists that are reordered behind the back of their catalogue entry are caught by the next walk. */
 export async function countCaught(mirrorOf: () => MemoryMirror): Promise<number> {
   let caught = 0;
-  for (let seed = FIRST; seed < FIRST + 200; seed += 1) {
+  for (let seed = FIRST; seed < FIRST + CAUGHT_OF; seed += 1) {
     const here = world(seed, 'total', 'stable', false, 0);
     if (here.list.ids.length < 12) continue;
     const mirror = mirrorOf();
