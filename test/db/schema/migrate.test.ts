@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { migrate, pendingMigrations } from '../../../src/db/schema/migrate.js';
-import { emptyDatabase } from '../../support/database.js';
+import { emptyDatabase, testDatabase } from '../../support/database.js';
 import { waitFor } from '../../support/wait-for.js';
 
 const FOLDER = new URL('../../../prisma/migrations/', import.meta.url);
@@ -15,18 +15,19 @@ const logger = pino({ level: 'silent' });
 let database: Awaited<ReturnType<typeof emptyDatabase>>;
 let client: pg.Client;
 
-beforeEach(async () => {
-  database = await emptyDatabase();
+/** Opens a database of the test's own: one without any table, or a copy of the one that `migrate` has made for all tests. */
+async function open(make: typeof emptyDatabase): Promise<void> {
+  database = await make();
   client = new pg.Client(database.url);
   await client.connect();
-});
-
-afterEach(async () => {
-  await client.end();
-  await database.close();
-});
+  onTestFinished(async () => {
+    await client.end();
+    await database.close();
+  });
+}
 
 test('a fresh database gets every migration once', async () => {
+  await open(emptyDatabase);
   expect(await pendingMigrations(client)).toEqual(NAMES);
   expect(await migrate(database.url, logger)).toEqual({ applied: NAMES });
   expect(await migrate(database.url, logger)).toEqual({ applied: [] });
@@ -35,6 +36,7 @@ test('a fresh database gets every migration once', async () => {
 });
 
 test('changes that were fed before batches said whose they are read as before', async () => {
+  await open(emptyDatabase);
   const until = NAMES.indexOf('20261122000000_change_batches');
   for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
   await client.query(
@@ -52,6 +54,7 @@ test('changes that were fed before batches said whose they are read as before', 
 });
 
 test('inserts that were fed as one piece read as before, once other changes may be', async () => {
+  await open(emptyDatabase);
   const until = NAMES.indexOf('20261122230000_whole_batches');
   for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
   await client.query(
@@ -70,6 +73,7 @@ test('inserts that were fed as one piece read as before, once other changes may 
 });
 
 test('a ledger keeps its ids where they get rows of their own, also a page that is committed meanwhile', async () => {
+  await open(emptyDatabase);
   const until = NAMES.indexOf('20261122180000_page_keys');
   for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
   const addPage = `INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
@@ -96,7 +100,7 @@ test('a ledger keeps its ids where they get rows of their own, also a page that 
 });
 
 test('its record is the one that Prisma itself keeps', async () => {
-  await migrate(database.url, logger);
+  await open(testDatabase);
   const { rows } = await client.query('SELECT * FROM _prisma_migrations ORDER BY migration_name');
   expect(rows).toEqual(
     NAMES.map((name) => ({
@@ -129,11 +133,13 @@ test('its record is the one that Prisma itself keeps', async () => {
 });
 
 test('of four processes at once one applies each migration, and none fails', async () => {
+  await open(emptyDatabase);
   const results = await Promise.all(Array.from({ length: 4 }, () => migrate(database.url, logger)));
   expect(results.flatMap(({ applied }) => applied).toSorted()).toEqual(NAMES);
 });
 
 test('a migration that fails is undone as a whole', async () => {
+  await open(emptyDatabase);
   await client.query('CREATE SCHEMA muster; CREATE TABLE muster.audit ()'); // in the way of the first migration, far down
   await expect(migrate(database.url, logger)).rejects.toMatchObject({
     code: 'migration_failed',
@@ -155,7 +161,7 @@ test('no migration was edited that has been released', () => {
 });
 
 test('tables of lists that were there before get room for records that change, and no other table', async () => {
-  await migrate(database.url, logger);
+  await open(testDatabase);
   await client.query(`CREATE TABLE mirror.absences (LIKE mirror.employees INCLUDING ALL); CREATE TABLE mirror.notes (id text);
     CREATE TABLE mirror.roomy (LIKE mirror.employees INCLUDING ALL) WITH (fillfactor = 70)`);
   await client.query(`DELETE FROM _prisma_migrations WHERE migration_name = '20261123080000_room_for_updates'`);
@@ -172,7 +178,7 @@ test('tables of lists that were there before get room for records that change, a
 });
 
 test('a migration that was edited after it was applied is refused', async () => {
-  await migrate(database.url, logger);
+  await open(testDatabase);
   await client.query('UPDATE _prisma_migrations SET checksum = md5(checksum) WHERE migration_name = $1', [FIRST]);
   await expect(migrate(database.url, logger)).rejects.toMatchObject({
     code: 'migration_failed',
@@ -181,7 +187,7 @@ test('a migration that was edited after it was applied is refused', async () => 
 });
 
 test('a migration that another tool began and did not finish is refused, until it is marked as rolled back', async () => {
-  await migrate(database.url, logger);
+  await open(testDatabase);
   await client.query('DROP SCHEMA muster CASCADE; DROP SCHEMA mirror CASCADE; DROP SCHEMA warehouse CASCADE');
   await client.query('DELETE FROM _prisma_migrations WHERE migration_name <> $1', [FIRST]);
   await client.query('UPDATE _prisma_migrations SET finished_at = NULL');
@@ -196,7 +202,7 @@ test('a migration that another tool began and did not finish is refused, until i
 });
 
 test('a migration of a newer version is let be', async () => {
-  await migrate(database.url, logger);
+  await open(testDatabase);
   await client.query(
     `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name) VALUES ('newer', 'x', now(), '29990101000000_newer')`,
   );
@@ -205,6 +211,7 @@ test('a migration of a newer version is let be', async () => {
 });
 
 test('a database that is not there, and a server that is not there, are told apart', async () => {
+  await open(emptyDatabase);
   const elsewhere = new URL(database.url);
   elsewhere.pathname = 'no_such_database';
   await expect(migrate(elsewhere.href, logger)).rejects.toMatchObject({
@@ -221,6 +228,7 @@ test.each([
   ['a sequence', 'CREATE SCHEMA muster; CREATE SEQUENCE muster.runs', '"runs" already exists'],
   ['a type', 'CREATE SCHEMA mirror; CREATE TYPE mirror.companies AS (a int)', '"companies" already exists'],
 ])('%s of somebody else under a name of ours is named, and not touched', async (_, made, said) => {
+  await open(emptyDatabase);
   await client.query(made);
   await expect(migrate(database.url, logger)).rejects.toMatchObject({
     code: 'migration_failed',
@@ -236,7 +244,7 @@ test.each([
 });
 
 test('migrations of another application in the same table are its own affair', async () => {
-  await migrate(database.url, logger);
+  await open(testDatabase);
   await client.query(
     `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('1', 'x', '20200101_theirs', now()), ('2', 'x', '20990101_theirs', NULL)`,
   );
