@@ -17,11 +17,26 @@ import { endpointsOf } from './company-fixture.js';
 import { type SyncHarness, syncHarness } from './sync-harness.js';
 
 type Entry = Readonly<Record<string, unknown>>;
-const EXAMPLES = parse(readFileSync(new URL('../../examples/catalogue.yaml', import.meta.url), 'utf8')) as Record<
-  Resource,
-  Entry
->;
-const MANY = { name: 'Many', employees: 600, departments: 600 };
+/** The entries of the examples, with pages of at most 100 records, so that small lists have several. */
+const EXAMPLES = parse(
+  readFileSync(new URL('../../examples/catalogue.yaml', import.meta.url), 'utf8').replaceAll(/size: \d{3}/g, 'size: 100'),
+) as Record<Resource, Entry>;
+/** Each list has three pages. */
+const MANY = {
+  name: 'Many',
+  employees: 230,
+  departments: 230,
+  absences: 230,
+  documents: 230,
+  positions: 130,
+  contracts: 130,
+  shifts: 130,
+  notes: 130,
+  payslips: 130,
+  timesheets: 130,
+};
+/** Employees of the company whose lists have records. */
+export const { employees: EMPLOYEES } = MANY;
 const NONE = { name: 'None', employees: 0, departments: 0 };
 
 /** Sleeps take no time, and yet the time passes for the service, too. */

@@ -6,7 +6,7 @@ import { LESSON_GROUPS, LESSONS } from '../../src/sandbox/lessons/registry.js';
 import { alter, EXPIRED } from '../oauth/fixture.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import { learn } from '../warehouse/warehouse-fixture.js';
-import { LessonWorld } from './lesson-world.js';
+import { EMPLOYEES, LessonWorld } from './lesson-world.js';
 
 // Each lesson of the sandbox shows what its text says: it is begun as by `muster sandbox break`, the list is mirrored by its entry of
 // examples/catalogue.yaml with what the lesson adds to it, and the run is compared with the sentence that a person reads.
@@ -56,11 +56,16 @@ describe('less usual links, codings, ids and values', () => {
   test.each(['id-nested', 'id-pair'])('%s: verified by the id that the entry names, and rejected without one', async (name) => {
     expect(named(name).see).toMatch(/the list is verified; without it, every record is rejected\.$/);
     const { walk } = await world.meet(name, 'employees');
-    expect(walk).toMatchObject({ verified: true, received: 600, inserted: 600, rejected: 0 });
+    expect(walk).toMatchObject({ verified: true, received: EMPLOYEES, inserted: EMPLOYEES, rejected: 0 });
     await world.begin();
     const plain = await world.meet(name, 'employees', { printed: '{}' });
-    expect(plain.walk).toMatchObject({ verified: false, received: 600, inserted: 0, unverified_reason: 'rejected_records' });
-    expect(plain.walk.rejected).toBeGreaterThanOrEqual(600);
+    expect(plain.walk).toMatchObject({
+      verified: false,
+      received: EMPLOYEES,
+      inserted: 0,
+      unverified_reason: 'rejected_records',
+    });
+    expect(plain.walk.rejected).toBeGreaterThanOrEqual(EMPLOYEES);
   });
 
   test.each(['forever', 'forever-west', 'always'])('%s: the value is a text beside its column', async (name) => {
@@ -69,12 +74,12 @@ describe('less usual links, codings, ids and values', () => {
       /^The list is verified\. In warehouse, modified_at is null where .*; modified_at__text has it as sent\.$/,
     );
     const { walk } = await world.meet(name, 'employees', { isKnown: true });
-    expect(walk).toMatchObject({ verified: true, received: 600, updated: 600 });
+    expect(walk).toMatchObject({ verified: true, received: EMPLOYEES, updated: EMPLOYEES });
     await learn(world.database.db);
     const { rows } = await world.database.db.pool.query(
       'SELECT modified_at AS column, modified_at__text AS text, count(*)::int FROM warehouse.employees GROUP BY 1, 2',
     );
-    expect(rows).toEqual([{ column: null, text: /"([^"]*)"\.$/.exec(lesson.does)![1], count: 600 }]);
+    expect(rows).toEqual([{ column: null, text: /"([^"]*)"\.$/.exec(lesson.does)![1], count: EMPLOYEES }]);
   });
 });
 
@@ -130,7 +135,7 @@ describe('faults that pass', () => {
     }
     expect(await world.atLast(seen)).toMatchObject({
       status: 'succeeded',
-      walks: [{ verified: true, received: 600, deleted: 0 }],
+      walks: [{ verified: true, received: EMPLOYEES, deleted: 0 }],
     });
     await world.begin();
     expect((await world.meet(name, 'employees')).run).toMatchObject({ status: 'queued', attempts: 1 });
@@ -141,7 +146,7 @@ describe('faults that pass', () => {
     const before = world.clock.now();
     const { run, walk } = await world.meet(name, 'employees');
     expect(run).toMatchObject({ status: 'succeeded', attempts: 0 });
-    expect(walk).toMatchObject({ verified: true, received: 600 });
+    expect(walk).toMatchObject({ verified: true, received: EMPLOYEES });
     if (name === 'slow-down') expect(world.clock.now() - before).toBeGreaterThanOrEqual(2_000);
   });
 });
@@ -171,8 +176,8 @@ describe('what happens at every service', () => {
 
   test('shrink: the deletions wait in a hold', async () => {
     const { walk, company } = await world.meet('shrink', 'employees', { isKnown: true });
-    expect(walk).toMatchObject({ verified: true, received: 300, deleted: 0 });
-    expect(await world.database.db.prisma.hold.findMany()).toMatchObject([{ count: 300, status: 'open' }]);
+    expect(walk).toMatchObject({ verified: true, received: EMPLOYEES / 2, deleted: 0 });
+    expect(await world.database.db.prisma.hold.findMany()).toMatchObject([{ count: EMPLOYEES / 2, status: 'open' }]);
     world.sandbox.lessons.mend();
     await expectMirrored(company, 'employees');
   });
