@@ -195,7 +195,7 @@ test('the question ends at the first value that does not fit, and is not asked a
   await mirrorRecords(
     db,
     company,
-    people(0, 20_000, (n) => ({ left: n % 50 === 0 ? 'no' : day(n) })),
+    people(0, 4_000, (n) => ({ left: n % 50 === 0 ? 'no' : day(n) })),
   );
   const asked = await key('left');
   expect(asked.twinAnswers).toMatchObject({ date: { misfit: expect.anything() as object } });
