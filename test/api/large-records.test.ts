@@ -12,7 +12,7 @@ let first: Written;
 let second: Written;
 /** Large records between small ones, in two versions: as whole pages are fed, and as single changes are. */
 const version = (n: number, letter: string) => `{"id":"x${String(n).padStart(2, '0')}","text":"${letter.repeat(3 * MB)}"}`;
-const ids = Array.from({ length: 7 }, (_, n) => `x${String(n).padStart(2, '0')}`);
+const ids = Array.from({ length: 4 }, (_, n) => `x${String(n).padStart(2, '0')}`);
 
 beforeAll(async () => {
   admin = await startAdmin();
@@ -38,7 +38,7 @@ test('the feed ends a page at 8 MB, misses none, and gives none twice', async ()
     after = answer.json.next_after;
     expect(after).toBe(answer.json.data.at(-1).seq);
   }
-  expect(pages).toBe(7);
+  expect(pages).toBe(4);
   const inOrder = [...records(30).map((text) => (JSON.parse(text) as { id: string }).id), ...ids, ...ids];
   expect(seen).toEqual(inOrder.map((id, n) => `${n + 1} ${id}`));
 });
@@ -58,7 +58,7 @@ test('a change that is larger than a page comes alone', async () => {
   const walk = await openWalk(admin.db, company);
   await write(admin.db, walk, [`{"id":"1","text":"${'c'.repeat(MOST)}"}`, '{"id":"2"}']);
   await stampChanges(admin.db);
-  const { json } = await admin.call('GET', '/api/changes?after=44&limit=10');
+  const { json } = await admin.call('GET', '/api/changes?after=38&limit=10');
   expect(json.data.map(({ id }: { id: string }) => id)).toEqual(['1']);
   expect((await admin.call('GET', `/api/changes?after=${json.next_after}`)).json.data).toHaveLength(1);
 });

@@ -7,13 +7,13 @@ import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import { syncHarness } from './sync-harness.js';
 
-const COMPANY = { name: 'Equal', employees: 137, departments: 23, absences: 141, documents: 77, positions: 31 };
+const COMPANY = { name: 'Equal', employees: 37, departments: 23, absences: 40, documents: 35, positions: 31 };
 
 let sandbox: Sandbox;
 let database: TestDatabase;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ companies: [COMPANY, { ...COMPANY, name: 'Clamped' }], maxTake: 50, wrapped: ['documents'] });
+  sandbox = await startSandbox({ companies: [COMPANY, { ...COMPANY, name: 'Clamped' }], maxTake: 32, wrapped: ['documents'] });
   database = await testDatabase();
 });
 
@@ -22,11 +22,11 @@ afterAll(async () => {
   await database.close();
 });
 
-/** A list in each style, as a catalogue file would say it. Sizes that divide 137, 141, … and that do not; 500 is clamped by the service. */
+/** A list in each style, as a catalogue file would say it. Sizes that divide 35, 40, … and that do not; 500 is clamped by the service, as are sizes of more than 32. */
 const lists: { resource: Resource; total: number; entry: (size: number) => object }[] = [
   {
     resource: 'employees',
-    total: 137,
+    total: 37,
     entry: (size) => ({
       method: 'GET',
       path: '/api/companies/{company_id}/employees',
@@ -44,7 +44,7 @@ const lists: { resource: Resource; total: number; entry: (size: number) => objec
   },
   {
     resource: 'absences',
-    total: 141,
+    total: 40,
     entry: (size) => ({ method: 'GET', path: '/api/companies/{company_id}/absences', pager: { style: 'odata', size } }),
   },
   {
@@ -59,7 +59,7 @@ const lists: { resource: Resource; total: number; entry: (size: number) => objec
   },
   {
     resource: 'documents',
-    total: 77,
+    total: 35,
     entry: (size) => ({
       method: 'POST',
       path: '/api/v2.0/companies/{company_id}/documents/list',
@@ -69,7 +69,7 @@ const lists: { resource: Resource; total: number; entry: (size: number) => objec
   },
   {
     resource: 'documents',
-    total: 77,
+    total: 35,
     entry: (size) => ({
       method: 'GET',
       path: '/api/companies/{company_id}/documents-legacy',

@@ -28,7 +28,7 @@ beforeAll(async () => {
     await admin.addCompany({ environment: 'production', companyId: shared }),
     await admin.addCompany({ environment: 'test', companyId: shared }),
   ];
-  for (let n = 0; n < 30; n += 1) {
+  for (let n = 0; n < 12; n += 1) {
     const company = companies[n % 3]!;
     const resource = n % 4 === 0 ? 'departments' : 'employees';
     const ids = IDS.filter((_, at) => (n * 7 + at * 5) % 3 !== 0);
