@@ -2,30 +2,35 @@ import { defineConfig } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.js';
 
 const LONGEST = [
-  'up',
-  'silence',
+  'readme',
   'night-export',
-  'sandbox-lessons',
-  'odd-token-answers',
   'start-stop',
-  'forget-death',
+  'silence',
+  'copies',
+  'odd-token-answers',
   'worker-death',
   'issues',
-  'readme',
   'large-readers',
+  'up',
+  'sandbox-lessons',
+  'api-examples',
   'proxies',
-  'copies',
+  'stopped-queue',
+  'schema-death',
 ];
 
 /**
  * Muster as it is deployed: api, workers and `up` as processes that are killed, stopped, starved and started again, the README's commands among them. A start
- * costs a second of a processor, so these cost half as much as all of `npm test`.
+ * costs a second of a processor, so these cost half as much as all of `npm test`. The files share one process for each of vitest's workers, as those of
+ * `npm test` do (vitest.config.ts): what they test runs in processes of its own.
  */
 export default defineConfig({
   test: {
     include: ['test/process/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
+    isolate: false,
+    setupFiles: 'test/support/each-file.ts',
     maxWorkers: 6, // they wait for sweeps and deaths more than they compute
     sequence: { sequencer: longestFirst(...LONGEST.map((name) => `process/${name}`)) },
     testTimeout: 600_000, // against a hang; how fast something is, no test says
