@@ -24,7 +24,8 @@ const LONGEST = [
 
 /**
  * Campaigns: many randomized rounds, kill -9 and clock jumps. Their counts come from the environment, see each file. The
- * simulations, the judge and the nights in which no value is lost are part of the suite as well, with fewer seeds.
+ * simulations, the judge and the nights in which no value is lost are part of the suite as well, with fewer seeds. The searching files share one process
+ * for each of vitest's workers, as those of `npm test` do (vitest.config.ts).
  */
 export default defineConfig({
   test: {
@@ -44,6 +45,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'searching',
+          isolate: false,
+          setupFiles: 'test/support/each-file.ts',
           include: [
             'test/campaign/**/*.test.ts',
             'test/{unchanged,walks}/simulation*.test.ts',
