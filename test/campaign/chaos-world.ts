@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXPIRED } from '../oauth/fixture.js';
 import { Deployment } from '../process/deployment.js';
+import { waitFor } from '../process/wait-for.js';
 import { Line } from '../support/line.js';
 import { PostgresServer } from '../support/postgres-server.js';
 import type { TestProcess } from '../support/process.js';
 import { RedisServer } from '../support/redis-server.js';
 import { SmallDisk } from '../support/small-disk.js';
-import { waitFor } from '../support/wait-for.js';
 import { ENTRIES } from '../walks/company-fixture.js';
 import type { Random } from './draw.js';
 import { everyRunEnds, findMirrorFaults } from './settled-mirror.js';

@@ -1,4 +1,4 @@
-import { waitFor } from '../support/wait-for.js';
+import { waitFor } from '../process/wait-for.js';
 import type { ChaosWorld } from './chaos-world.js';
 
 /** A trigger in place of the disk, where no small one can be mounted: PostgreSQL refuses every write with the SQLSTATE of a full disk. */

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HoldModel } from '../../src/api/runs/hold-model.js';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
+import { waitFor } from '../process/wait-for.js';
 import { authorizeByLink, CALLBACK, PUBLIC_URL } from '../support/consent.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 import { IS_LONG } from './share.js';
 
 // At each step of a walk another person authorizes, who is shown fewer records, and the worker dies or lives on: not one row may be deleted without a person.

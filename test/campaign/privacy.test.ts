@@ -5,10 +5,10 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PAGES } from '../../src/dashboard/page-routes.js';
 import { Deployment } from '../process/deployment.js';
+import { waitFor } from '../process/wait-for.js';
 import { PostgresServer } from '../support/postgres-server.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
-import { waitFor } from '../support/wait-for.js';
 import { dump, KEY } from '../walks/privacy-list.js';
 import { type Duck, openDuck } from '../warehouse/duck.js';
 

@@ -7,9 +7,9 @@ import { PIECE_ROWS } from '../../src/db/statements/in-pieces.js';
 import { Prisma } from '../../src/generated/prisma/client.js';
 import { runMuster } from '../cli/run-muster.js';
 import { Deployment } from '../process/deployment.js';
+import { waitFor } from '../process/wait-for.js';
 import { testDatabase } from '../support/database.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 
 // A database administrator has given the role of Muster a limit for statements, and a company is so large that some of them take longer.
 

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Deployment } from '../process/deployment.js';
+import { waitFor } from '../process/wait-for.js';
 import type { TestProcess } from '../support/process.js';
-import { waitFor } from '../support/wait-for.js';
 
 const CATALOGUE = {
   employees: {
