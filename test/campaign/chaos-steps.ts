@@ -15,8 +15,8 @@ export interface ChaosStep {
   readonly take: (world: ChaosWorld) => Promise<void>;
 }
 
-/** A worker that stands still for longer loses its runs to the other one, and keeps its leases of tokens, which last for 30 seconds. */
-const FROZEN_MS = 9_000;
+/** A third of the time in which a refresh must be answered (TOKEN_DEADLINE_MS): an answer that came during a longer freeze could count as lost. */
+const FROZEN_MS = 3_000;
 /** Sessions that one step takes at once until PostgreSQL has none left. */
 const SESSIONS_AT_ONCE = 20;
 
@@ -67,15 +67,7 @@ export const CHAOS_STEPS: readonly ChaosStep[] = [
     },
   },
   { name: 'answers of the token endpoint are lost', losesAnswers: true, take: loseTokenAnswers },
-  {
-    name: 'a worker is frozen',
-    take: async (world) => {
-      const worker = world.process(WORKERS[world.random(WORKERS.length)]!);
-      worker.kill('SIGSTOP');
-      await sleep(FROZEN_MS);
-      worker.kill('SIGCONT');
-    },
-  },
+  { name: 'a worker is frozen', take: freeze },
   { name: 'the clock of a worker goes ten minutes ahead and back', take: (world) => jump(world, 'SIGUSR2', 'SIGWINCH', 10) },
   { name: 'the clock of a worker goes ten minutes back and ahead', take: (world) => jump(world, 'SIGWINCH', 'SIGUSR2', -10) },
   { name: 'the keys of the queue are deleted one by one', take: deleteKeys },
@@ -121,6 +113,21 @@ async function loseTokenAnswers(world: ChaosWorld): Promise<void> {
   for (const when of ['before', 'after'] as const) faults.add({ kind: 'drop', when }, { path: '/auth/token' });
   await world.expireTokens(world.someCompanies(4));
   await waitFor(() => faults.pending === 0, { what: 'two refreshes' });
+}
+
+/**
+ * Its runs count as abandoned at once, and the other worker takes them over. It keeps its leases of tokens, which last for 30 seconds. Rows that a
+ * transaction of the frozen worker has locked stay as they are.
+ */
+async function freeze(world: ChaosWorld): Promise<void> {
+  const worker = world.process(WORKERS[world.random(WORKERS.length)]!);
+  worker.kill('SIGSTOP');
+  await world.query(
+    `UPDATE muster.runs SET heartbeat_at = now() - interval '1 minute'
+     WHERE id IN (SELECT id FROM muster.runs WHERE split_part(holder, '/', 2) = '${worker.pid}' FOR UPDATE SKIP LOCKED)`,
+  );
+  await sleep(FROZEN_MS);
+  worker.kill('SIGCONT');
 }
 
 /** The process says on standard error that its clock has jumped. */
