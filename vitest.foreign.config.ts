@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['test/foreign/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
+    isolate: false,
+    setupFiles: 'test/support/each-file.ts',
     maxWorkers: 2,
     testTimeout: 600_000,
     hookTimeout: 600_000,
