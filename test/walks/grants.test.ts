@@ -1,12 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { GrantedToken, type TokenSource } from '../../src/http/token-source.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { compareEverything } from '../../src/walks/comparison.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
+import { projectComparisons } from './comparisons.js';
 import { type SyncHarness, syncHarness } from './sync-harness.js';
 
 const EMPLOYEES = 45;
@@ -183,8 +185,8 @@ describe('a checkpoint', () => {
   });
 });
 
-// Whoever compares everything asks by no ETag.
-test.skipIf(inject('comparesEverything'))(
+// A walk that compares everything asks by no ETag.
+test.skipIf(projectComparisons() === compareEverything)(
   'no page is asked for by the ETag of another grant, and the next night all are again',
   async () => {
     const statuses = async () => {

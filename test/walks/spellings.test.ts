@@ -1,5 +1,7 @@
-import { describe, expect, inject, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { compareEverything } from '../../src/walks/comparison.js';
 import { type Respond, records, walksOverAnswers } from './answering-service.js';
+import { projectComparisons } from './comparisons.js';
 
 // The spellings in which services write the values of an envelope: each has the walk proved that the usual one has, and a lie in it proves nothing.
 
@@ -149,7 +151,7 @@ describe('an answer without an array', () => {
       return { status: body ? 200 : 204, headers: { etag: '"e1"' }, body };
     };
     expect(await walk(entry, answers, undefined, { nights: 2 })).toMatchObject(EMPTY);
-    expect(asked).toEqual([undefined, inject('comparesEverything') ? undefined : '"e1"']);
+    expect(asked).toEqual([undefined, projectComparisons() === compareEverything ? undefined : '"e1"']);
   });
 });
 
