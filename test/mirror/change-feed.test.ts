@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { openDatabase } from '../../src/db/connection/database.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
@@ -16,6 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
+/** Returns a session that ends with the test, even if the test fails: closing the database would wait for it. */
+async function foreignSession() {
+  const session = await database.db.pool.connect();
+  onTestFinished(() => session.release(true));
+  return session;
+}
+
 async function read(after: bigint, limit: number): Promise<{ seq: bigint; company: string; id: string; op: string }[]> {
   const { rows } = await database.db.pool.query<{ seq: string; company: string; id: string; op: string }>(
     'SELECT seq, company_id AS company, id, op FROM mirror.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
@@ -25,7 +32,7 @@ async function read(after: bigint, limit: number): Promise<{ seq: bigint; compan
 }
 
 test('a consumer beside four writers and a foreign transaction sees each of 10,000 changes once, in the order of each list', async () => {
-  const foreign = await database.db.pool.connect();
+  const foreign = await foreignSession();
   await foreign.query('BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0');
   await foreign.query('SELECT txid_current()');
   const writers = await Promise.all(Array.from({ length: 4 }, () => onboard(database.db)));
@@ -50,7 +57,6 @@ test('a consumer beside four writers and a foreign transaction sees each of 10,0
   }
   await Promise.all(work);
   await foreign.query('ROLLBACK');
-  foreign.release();
   expect(seen).toHaveLength(10_000);
   expect(new Set(seen.map(({ company, id }) => `${company}/${id}`)).size).toBe(10_000);
   expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, n) => BigInt(n + 1)));
@@ -110,7 +116,7 @@ test('erasing a company beside retention waits for it, and neither is given up',
   const waiters = async () =>
     (await pool.query(`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)).rows
       .length;
-  const other = await pool.connect();
+  const other = await foreignSession();
   await other.query('BEGIN');
   // Texts stand in the batch itself, and deletions are rows behind theirs: the two stop here, each with a part of the locks.
   await other.query('SELECT 1 FROM muster.change_batches WHERE company_id = $1 AND texts IS NOT NULL FOR UPDATE', [
@@ -121,7 +127,6 @@ test('erasing a company beside retention waits for it, and neither is given up',
   const erasure = inTransaction(database.db, (tx) => eraseCompany(tx, company));
   await waitFor(async () => (await waiters()) === 2);
   await other.query('COMMIT');
-  other.release();
   expect(await Promise.allSettled([retention, erasure])).toMatchObject([{ status: 'fulfilled' }, { status: 'fulfilled' }]);
   await stampChanges(database.db);
   expect(await dataOf(company)).toEqual(['delete r1', 'delete r2']);
