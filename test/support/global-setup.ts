@@ -59,7 +59,9 @@ const MEMORY_BYTES = 4 * 2 ** 30;
  * as much processor time on a disk. Otherwise the system's folder for temporary files.
  */
 async function folderOfData(project: TestProject): Promise<string> {
-  if (project.config.env['TEST_DATA'] !== 'memory') return tmpdir();
+  // vitest leaves `env` undefined, against its type, where a configuration has none.
+  const env: Partial<Record<string, string>> | undefined = project.config.env;
+  if (env?.['TEST_DATA'] !== 'memory') return tmpdir();
   const free = await statfs(MEMORY).then(
     ({ bavail, bsize }) => Math.min(bavail * bsize, freemem()),
     () => 0,
