@@ -36,7 +36,9 @@ interface WorldOfWay extends World {
 /** Its first company has a certificate of each list, and one person whose record changed. The runs that are under way are half done. */
 async function makeWorld(): Promise<World> {
   const port = anyPort();
-  const admin = await startAdmin(undefined, { port, publicUrl: new URL(`http://127.0.0.1:${port}`) });
+  // The night began twelve hours ago and is over, at whatever hour this runs.
+  const schedule = { cron: `0 ${(new Date().getUTCHours() + 12) % 24} * * *`, timezone: 'UTC', spreadMinutes: 120 };
+  const admin = await startAdmin(undefined, { port, publicUrl: new URL(`http://127.0.0.1:${port}`), schedule });
   const { db } = admin;
   const fleet = await troubledFleet(db);
   await db.pool.query('UPDATE muster.warehouse_settings SET stale_after_hours = 26');
