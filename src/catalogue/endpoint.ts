@@ -37,6 +37,8 @@ export interface Endpoint {
   readonly parent?: string;
   /** A company may lack this list. If it was never received for a company, a refusal makes it unavailable there and fails no run. */
   readonly optional?: true;
+  /** When the list is walked, as cron in the time zone of SYNC_CRON; undefined: every night. */
+  readonly schedule?: string;
   /** Levels of nested objects whose members become columns of the typed views, 1 to 4; undefined: 1. */
   readonly flatten?: number;
   /** Privacy rules, applied to records before anything else; undefined: none. */
@@ -52,6 +54,23 @@ export interface Endpoint {
 export interface Catalogue {
   readonly endpoints: readonly Endpoint[];
   get(resource: string): Endpoint | undefined;
+}
+
+/** The lists that are walked by a schedule of their own, with it. */
+export function scheduledLists({ endpoints }: Pick<Catalogue, 'endpoints'>): { readonly resource: string; readonly schedule: string }[] {
+  return endpoints.flatMap(({ resource, schedule }) => (schedule === undefined ? [] : [{ resource, schedule }]));
+}
+
+/** The lists that are walked every night. */
+export function nightlyLists({ endpoints }: Pick<Catalogue, 'endpoints'>): string[] {
+  return endpoints.filter(({ schedule }) => schedule === undefined).map(({ resource }) => resource);
+}
+
+/** These lists with their parents, in the order in which a run walks them: the proof of a list is never newer than that of its parent. */
+export function withParents({ endpoints }: Pick<Catalogue, 'endpoints'>, resources: readonly string[]): string[] {
+  const isWanted = ({ resource }: Endpoint) => resources.includes(resource);
+  const parents = endpoints.filter(isWanted).map(({ parent }) => parent);
+  return endpoints.filter((each) => isWanted(each) || parents.includes(each.resource)).map(({ resource }) => resource);
 }
 
 /** The levels of nested objects whose members become columns, by resource; resources with one level are left out. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CRON_RULE, isCron } from '../core/cron.js';
 import { faultOfCandidate, idCandidate } from '../pagers/id-candidate.js';
 import { PAGER_STYLES } from '../pagers/registry.js';
 import { must } from '../pagers/spec.js';
@@ -48,6 +49,9 @@ const place = must('a dot path, header NAME, or none');
 const PLACE_OF_VALUE = z.string(place).regex(/^(header [\w!#$%&'*+.^`|~-]+|[^.\s]+(\.[^.\s]+)*)$/, place);
 const nextPlace = must("a dot path, header NAME, or last MEMBER of the page's last record");
 
+const cron = must(CRON_RULE);
+const CRON = z.string(cron).refine(isCron, cron);
+
 export const FIELDS_SCHEMA = z.strictObject(
   {
     data: DOT_PATH.optional(),
@@ -86,6 +90,7 @@ export const ENTRY_SCHEMA = z.strictObject(
     etag: z.enum(['strong', 'weak', 'ignore'], must('strong, weak or ignore')).default('strong'),
     parent: z.string(must('the name of another list')).optional(),
     optional: z.boolean(must('true or false')).optional(),
+    schedule: CRON.optional(),
     flatten: z.number(levels).int(levels).min(1, levels).max(4, levels).optional(),
     privacy: z.record(z.string(), z.enum(RULE_KINDS, must('drop, mask or hash')), must('a map of dot paths')).optional(),
     columns: COLUMNS_SCHEMA.optional(),

@@ -11,7 +11,7 @@ const CHECKPOINT_FORMAT = 4;
 
 /**
  * SHA-256 over everything that decides the meaning of a checkpoint, a record's id and its stored text. Checkpoints and ledgers of another fingerprint
- * are not used. `order`, `etag`, `deleteGuard`, `optional`, `columns`, `flatten` and `references` are left out: they judge a walk,
+ * are not used. `order`, `etag`, `deleteGuard`, `optional`, `schedule`, `columns`, `flatten` and `references` are left out: they judge a walk,
  * save it work, or say how its records are shown, but do not change the walk's path.
  */
 export function fingerprint({ privacy, ...endpoint }: Endpoint): string {

@@ -33,6 +33,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   etag: 'strong',
   parent: 'employees',
   optional: 'true',
+  schedule: '"30 1 * * *"',
   flatten: '3',
   deleteGuard: '{ share: 0.2, rows: 10 }',
   pageName: 'page',
@@ -91,6 +92,7 @@ function toEndpoint(
     parent,
     optional,
     flatten,
+    schedule,
     envelope,
     query,
     body,
@@ -109,7 +111,7 @@ function toEndpoint(
     ...entry,
     pager,
     envelope: envelope ?? '',
-    ...present({ base, query, body, fields, parent, privacy, columns, references, flatten, optional: optional || undefined }),
+    ...present({ base, query, body, fields, parent, privacy, columns, references, flatten, schedule, optional: optional || undefined }),
   };
 }
 

@@ -1,5 +1,5 @@
-import { CronExpressionParser } from 'cron-parser';
 import { z } from 'zod';
+import { CRON_RULE, isCron } from '../core/cron.js';
 import { type EncryptionKey, Secret } from '../core/secret.js';
 import { AddressFault, readDatabaseAddress } from '../db/connection/database-address.js';
 import { type NoProxyRule, readNoProxyEntry } from '../http/proxy/no-proxy.js';
@@ -193,16 +193,7 @@ export const signingKey = z
     return new Secret(bytes.subarray(-32).toString('base64'));
   });
 
-export const cron = checked(
-  isCron,
-  'must be five fields of cron: minute, hour, day of month, month, day of week (and a sixth in front for seconds, if wanted)',
-);
-
-/** The parser alone would fill in missing fields, and give H a different value each time. */
-function isCron(text: string): boolean {
-  if (![5, 6].includes(text.split(/\s+/).length) || /(^|\s)H/.test(text)) return false;
-  return succeeds(() => CronExpressionParser.parse(text, { tz: 'UTC' }).next());
-}
+export const cron = checked(isCron, `must be ${CRON_RULE}`);
 
 export const timezone = checked(
   (name) => /^[A-Za-z]/.test(name) && succeeds(() => Intl.DateTimeFormat('en', { timeZone: name })),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import type { Endpoint } from '../../src/catalogue/endpoint.js';
+import { type Endpoint, nightlyLists, scheduledLists, withParents } from '../../src/catalogue/endpoint.js';
 import { fingerprint } from '../../src/catalogue/fingerprint.js';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
@@ -31,6 +31,22 @@ function faultsOf(input: unknown): Record<string, string> {
   }
   return {};
 }
+
+test('a list may have a schedule of its own; the others are walked every night, and each with its parent', () => {
+  const child = { ...ENTRY, path: '/api/companies/{company_id}/employees/{id}/absences', parent: 'employees' };
+  const scheduled = (schedule: string) => ({ ...ENTRY, schedule });
+  const catalogue = validateCatalogue(
+    { absences: { ...child, schedule: '0 3 * * 0' }, employees: scheduled('*/10 * * * *'), notes: ENTRY },
+    'a test',
+  );
+  expect(scheduledLists(catalogue)).toEqual([
+    { resource: 'employees', schedule: '*/10 * * * *' },
+    { resource: 'absences', schedule: '0 3 * * 0' },
+  ]);
+  expect(nightlyLists(catalogue)).toEqual(['notes']);
+  expect(withParents(catalogue, ['absences'])).toEqual(['employees', 'absences']);
+  expect(withParents(catalogue, ['notes', 'employees'])).toEqual(['employees', 'notes']);
+});
 
 describe('names of views', () => {
   const kept = (name: string, list: string) =>
@@ -195,6 +211,12 @@ describe('a wrong catalogue', () => {
       'absences.id[1]': expect.stringContaining('two members or more'),
       'absences.id[2]': 'must not list x twice',
       'absences.id[3]': expect.stringContaining('must not be empty'),
+    });
+  });
+
+  test.each(['0 */4 * *', 'H 2 * * *', '61 * * * *', '0 0 31 2 *', 600, ''])('is told of a schedule that is none: %j', (schedule) => {
+    expect(faultsOf({ absences: { ...ENTRY, schedule } })).toEqual({
+      'absences.schedule': expect.stringContaining('must be five fields of cron: minute, hour, day of month, month, day of week'),
     });
   });
 
