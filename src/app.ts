@@ -6,6 +6,7 @@ import { Authenticator } from './api/plumbing/authenticator.js';
 import { ProbeServer } from './api/plumbing/probe-server.js';
 import type { ReadinessCheck } from './api/plumbing/readiness.js';
 import type { AdminServer } from './api/server.js';
+import { nightlyLists, withParents } from './catalogue/endpoint.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import { signerOf } from './certificates/certificate.js';
 import { certificateSweep } from './certificates/certificate-sweep.js';
@@ -64,6 +65,7 @@ import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { Suppressions } from './privacy/suppressions.js';
 import { issueSweep } from './runs/issues.js';
+import { listSyncs } from './runs/list-syncs.js';
 import { nightlySyncs } from './runs/nightly-syncs.js';
 import { nightlyVerifications } from './runs/nightly-verifications.js';
 import { nightSweep } from './runs/nights.js';
@@ -221,7 +223,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, clock, logger, worker: name, tokens, backend, runQueue, runs, deliverer } = shared;
+  const { db, clock, logger, catalogue, worker: name, tokens, backend, runQueue, deliverer } = shared;
   const { schedule, workerConcurrency: concurrency } = config;
   const executor = new RunExecutor({
     ...shared,
@@ -238,7 +240,8 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     ...config,
     ...shared,
     ...queues,
-    startDueSyncs: nightlySyncs({ db, runs, schedule, logger }),
+    startDueSyncs: nightlySyncs({ ...shared, schedule, resources: withParents(catalogue, nightlyLists(catalogue)) }),
+    startDueLists: listSyncs({ ...shared, schedule }),
     sweepIssues: issueSweep({ ...shared, ...config, isWorker: true }),
     sweepNights: nightSweep({ ...shared, ...config }),
     startVerifications: nightlyVerifications({ ...shared, schedule, share: config.verifySharePerNight }),

@@ -57,7 +57,9 @@ export interface Catalogue {
 }
 
 /** The lists that are walked by a schedule of their own, with it. */
-export function scheduledLists({ endpoints }: Pick<Catalogue, 'endpoints'>): { readonly resource: string; readonly schedule: string }[] {
+export function scheduledLists({
+  endpoints,
+}: Pick<Catalogue, 'endpoints'>): { readonly resource: string; readonly schedule: string }[] {
   return endpoints.flatMap(({ resource, schedule }) => (schedule === undefined ? [] : [{ resource, schedule }]));
 }
 

@@ -111,7 +111,19 @@ function toEndpoint(
     ...entry,
     pager,
     envelope: envelope ?? '',
-    ...present({ base, query, body, fields, parent, privacy, columns, references, flatten, schedule, optional: optional || undefined }),
+    ...present({
+      base,
+      query,
+      body,
+      fields,
+      parent,
+      privacy,
+      columns,
+      references,
+      flatten,
+      schedule,
+      optional: optional || undefined,
+    }),
   };
 }
 

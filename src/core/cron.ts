@@ -41,7 +41,9 @@ const FIRST_DAY = Date.UTC(2024, 0, 1);
 export function gapsOf(cron: string, timezone: string): Gaps {
   const { second, minute, hour } = CronExpressionParser.parse(cron, { tz: 'UTC' }).fields;
   const hours = numbers(hour);
-  const times = hours.flatMap((h) => numbers(minute).flatMap((m) => numbers(second).map((s) => ((h * 60 + m) * 60 + s) * SECOND)));
+  const times = hours.flatMap((h) =>
+    numbers(minute).flatMap((m) => numbers(second).map((s) => ((h * 60 + m) * 60 + s) * SECOND)),
+  );
   const night = times[0]! + DAY - times.at(-1)!;
   const gaps = [...gapsBetween(times), ...gapsBetween(daysOf(cron)).map((days) => days - DAY + night)];
   const longest = longestOf(gaps);

@@ -17,6 +17,7 @@ interface SweepDependencies {
   readonly db: Database;
   readonly runs: Pick<Runs, 'makeRequested'>;
   readonly startDueSyncs: () => Promise<void>;
+  readonly startDueLists: () => Promise<void>;
   readonly sweepIssues: () => Promise<void>;
   readonly sweepNights: () => Promise<void>;
   readonly startVerifications: () => Promise<void>;
@@ -43,6 +44,7 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
     { name: 'orphaned-runs', everyMs: 2_000, run: orphanedRuns(db, runQueue) },
     { name: 'requested-runs', everyMs: 2_000, run: () => deps.runs.makeRequested({ limit: REQUESTED_BATCH }) },
     { name: 'due-syncs', everyMs: 5_000, run: deps.startDueSyncs },
+    { name: 'due-lists', everyMs: 5_000, run: deps.startDueLists },
     { name: 'due-tokens', everyMs: 2_000, run: () => deps.dueTokens.enqueueDue() },
     { name: 'change-feed', everyMs: 1_000, run: () => stampChanges(db) },
     ...(days === undefined ? [] : [{ name: 'old-changes', everyMs: 600_000, run: () => removeOldChanges(db, days) }]),

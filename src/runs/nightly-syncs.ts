@@ -1,5 +1,5 @@
 import type { Database } from '../db/connection/database.js';
-import { findDueSyncs, findPlannedSyncs, movePlannedSyncs, setFirstSync } from '../db/tables/connections.js';
+import { findDueSyncs, findPlannedSyncs, movePlannedSyncs, setFirstSync, unplanSyncs } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import type { Logger } from '../observability/logger.js';
 import type { Runs } from './runs.js';
@@ -9,6 +9,8 @@ interface NightlySyncsDependencies {
   readonly db: Database;
   readonly runs: Pick<Runs, 'requestAll'>;
   readonly schedule: Schedule;
+  /** The lists of the night, with their parents; none: there are no nightly syncs. Default: every list. */
+  readonly resources?: readonly string[];
   readonly logger: Logger;
 }
 
@@ -21,22 +23,28 @@ const MOVE_BATCH = 500;
  * Each call requests runs of the companies that are due by the schedule, and sets their next sync. The first call of a process also moves
  * planned syncs to the schedule, which may have changed since the previous process.
  */
-export function nightlySyncs({ db, runs, schedule, logger }: NightlySyncsDependencies): () => Promise<void> {
+export function nightlySyncs({ db, runs, schedule, resources, logger }: NightlySyncsDependencies): () => Promise<void> {
   let followsSchedule = false;
+  const isNever = resources?.length === 0;
   return async () => {
     if ((await readStanding(db.prisma)) !== 'ours') return;
-    await startDueSyncs(db, runs, schedule);
+    if (!isNever) await startDueSyncs(db, runs, schedule, resources && { resources });
     if (followsSchedule) return;
-    const moved = await followSchedule(db, schedule);
+    const moved = isNever ? await giveUpNights(db) : await followSchedule(db, schedule);
     followsSchedule = true;
     if (moved > 0) logger.info({ companies: moved }, 'the schedule has changed: the next syncs were moved');
   };
 }
 
-async function startDueSyncs(db: Database, runs: Pick<Runs, 'requestAll'>, schedule: Schedule): Promise<void> {
+async function startDueSyncs(
+  db: Database,
+  runs: Pick<Runs, 'requestAll'>,
+  schedule: Schedule,
+  walked: { readonly resources: readonly string[] } | undefined,
+): Promise<void> {
   for (;;) {
     const due = await findDueSyncs(db, { limit: DUE_BATCH });
-    const started = await startSyncs(due, db, runs, schedule);
+    const started = await startSyncs(due, db, runs, schedule, walked);
     // A smaller batch was the last one. If no sync has started, the next look would find the same companies.
     if (due.length < DUE_BATCH || started === 0) return;
   }
@@ -48,13 +56,14 @@ async function startSyncs(
   db: Database,
   runs: Pick<Runs, 'requestAll'>,
   schedule: Schedule,
+  walked: { readonly resources: readonly string[] } | undefined,
 ): Promise<number> {
   if (!due[0]) return 0;
   // The database's clock decided that they are due: a clock that is slower would give the same night again.
   const nextSyncOf = nextSyncsAfter(schedule, due[0].now.getTime());
   const dated = due.filter(({ nextSyncAt }) => nextSyncAt !== null);
   // A company that another worker has locked is missed, and is still due at the next look.
-  const { missed } = await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
+  const { missed } = await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf, ...walked });
   for (const { environment, companyId } of due.filter(({ nextSyncAt }) => nextSyncAt === null)) {
     await setFirstSync(db, { environment, companyId, at: nextSyncOf({ environment, companyId }) });
   }
@@ -78,4 +87,14 @@ export async function followSchedule(db: Database, schedule: Schedule): Promise<
   for (let start = 0; start < moves.length; start += MOVE_BATCH)
     moved += await movePlannedSyncs(db, { syncs: moves.slice(start, start + MOVE_BATCH) });
   return moved;
+}
+
+/** Takes back all nightly syncs: every list has a schedule of its own. Returns how many. */
+async function giveUpNights(db: Database): Promise<number> {
+  let count = 0;
+  for (;;) {
+    const some = await unplanSyncs(db, { limit: MOVE_BATCH });
+    count += some;
+    if (some < MOVE_BATCH) return count;
+  }
 }

@@ -1,11 +1,11 @@
-import type { Catalogue } from '../catalogue/endpoint.js';
+import { type Catalogue, nightlyLists } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey, Environment } from '../core/company.js';
 import { type ErrorView, isMusterError, MusterError } from '../core/errors.js';
 import type { Database } from '../db/connection/database.js';
 import { isPassingTrouble } from '../db/connection/sql-state.js';
 import { falseEtags } from '../db/tables/etag-trust.js';
-import { type ClaimedRun, endRun, postponeRun, releaseRun, type WalkToDo } from '../db/tables/runs.js';
+import { type ClaimedRun, endRun, postponeRun, type RunTrigger, releaseRun, type WalkToDo } from '../db/tables/runs.js';
 import type { EndStatus } from '../db/tables/walks.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { Requester } from '../http/budget/request-budget.js';
@@ -84,8 +84,9 @@ export class RunExecutor {
       }
       const tokens = this.#deps.tokensOf(run.company);
       const { walks } = run;
-      // A verification read does not read the company's record.
-      const isBegun = run.kind === 'verify' || walks[0]?.position !== 0 || walks[0].pages > 0;
+      // A verification read does not read the company's record. The nightly run does, and one that comes every few minutes need not.
+      const isLeftOut = run.kind === 'verify' || (run.trigger === 'scheduled' && nightlyLists(this.#deps.catalogue).length > 0);
+      const isBegun = isLeftOut || walks[0]?.position !== 0 || walks[0].pages > 0;
       if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([leased.signal, over.signal]), log);
       // The walks that await it see its failure.
       record.catch(() => {});
@@ -227,7 +228,10 @@ function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, requester: R
   };
 }
 
+/** The schedule or a request for many companies has made such a run. */
+const UNATTENDED: ReadonlySet<RunTrigger> = new Set(['nightly', 'scheduled', 'resync', 'nightly_verify']);
+
 /** A run is urgent, since a person waits for it, unless the schedule or a request for many companies has made it. */
 function requesterOf({ company, trigger }: ClaimedRun): Requester {
-  return { company: company.companyId, urgent: trigger !== 'nightly' && trigger !== 'resync' && trigger !== 'nightly_verify' };
+  return { company: company.companyId, urgent: !UNATTENDED.has(trigger) };
 }

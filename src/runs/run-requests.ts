@@ -1,4 +1,4 @@
-import type { Catalogue } from '../catalogue/endpoint.js';
+import { type Catalogue, nightlyLists, withParents } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Transaction } from '../db/connection/transaction.js';
@@ -18,8 +18,10 @@ import {
   startRunsNow,
   type VerifyTrigger,
 } from '../db/tables/runs.js';
+import { type ListTime, takeDueLists } from '../db/tables/scheduled-lists.js';
 import { insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';
 import { CHECKPOINT_MAX_AGE_MS } from '../walks/walk-checkpoint.js';
+import { among, awaits, isActive, isReplacedBy, without } from './awaited-runs.js';
 import { planWalks } from './plan.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
 
@@ -34,6 +36,8 @@ export interface RunOptions {
   readonly nextSyncOf?: (company: CompanyKey) => Date;
   /** Restricts the request to companies with a pending run request, which it takes; the request says which lists. */
   readonly onlyRequested?: boolean;
+  /** Restricts the request to the lists among these that are due by their own schedules, and gives the next time of each. */
+  readonly listTimesOf?: (company: CompanyKey) => readonly ListTime[];
 }
 
 /** Triggers by a person, who may have fixed the cause for which refreshes were put off. */
@@ -51,8 +55,8 @@ export type RequestOutcomes = ReadonlyMap<string, ClaimableRun | MusterError>;
 
 /**
  * Returns the queued or running run of each company, or a new one. A run that waits to retry starts now. If the schedule asks, such a run
- * ends, since it would walk only its unfinished lists: a new run walks every list. For a company that cannot be synced, it returns the
- * error: company_paused, reauthorization_required. A company that is gone, not due or not requested has no outcome. With `skipLocked`, a
+ * ends, since it would walk only its unfinished lists: a new run walks these and every list of the night. For a company that cannot be synced, it
+ * returns the error: company_paused, reauthorization_required. A company that is gone, not due, not requested or awaited (`awaits`) has no outcome. With `skipLocked`, a
  * company whose connection another transaction has locked has none either, so that a request for many companies never waits.
  *
  * Many companies take the same few statements as one, with the same texts, since PostgreSQL plans each new text. The connections stay
@@ -65,33 +69,67 @@ export async function requestRuns(
   deps: RequestDependencies,
   { skipLocked = false } = {},
 ): Promise<RequestOutcomes> {
-  const locked = await lockConnections(tx, { companies, onlyDue: options.nextSyncOf !== undefined, skipLocked });
+  const all = await lockConnections(tx, { companies, onlyDue: options.nextSyncOf !== undefined, skipLocked });
+  const lastRuns = await lastRunsOf(tx, { companies: all.filter(({ status }) => status === 'active'), kind: 'sync' });
+  const locked = without(
+    all,
+    lastRuns.filter((run) => awaits(options, run) && !isReplacedBy(options, run)),
+  );
   const requested = options.onlyRequested ? await takeRequested(tx, companies, locked) : undefined;
   const resourcesOf = (company: CompanyKey) => (requested ? requested.get(keyText(company)) : options.resources) ?? undefined;
   const { catalogue } = deps;
   // All lists of a waiting request may have left the catalogue: a run without walks would succeed, and prove nothing.
   const isWalkable = (company: CompanyKey) => resourcesOf(company)?.some((resource) => catalogue.get(resource)) ?? true;
   const connections = requested ? locked.filter((each) => requested.has(keyText(each)) && isWalkable(each)) : locked;
-  const syncable = connections.filter(({ status }) => status === 'active');
   const answers = new Map<string, ClaimableRun | MusterError>(
     connections.filter(({ status }) => status !== 'active').map((each) => [keyText(each), refusalOf(each)]),
   );
-  const lastRuns = await lastRunsOf(tx, { companies: syncable, kind: 'sync' });
-  const isReplaced = ({ isWaiting }: LastRun) => options.trigger === 'nightly' && isWaiting;
-  const replaced = await failWaitingRuns(tx, { ids: lastRuns.filter(isReplaced).map(({ id }) => id) });
-  const active = lastRuns.filter(({ id, status }) => (status === 'queued' || status === 'running') && !replaced.includes(id));
-  await startRunsNow(tx, { ids: active.map(({ id }) => id) });
-  if (ASKED_FOR.has(options.trigger) && syncable.length > 0) await hastenRefreshes(tx, { companies: syncable });
-  for (const run of active) answers.set(keyText(run), run);
-  const idle = syncable.filter((company) => !answers.has(keyText(company)));
-  const unfinished = lastRuns.filter(
-    (run) => replaced.includes(run.id) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps.now)),
+  const runs = among(lastRuns, connections);
+  const replaced = await failWaitingRuns(tx, { ids: runs.filter((run) => isReplacedBy(options, run)).map(({ id }) => id) });
+  const active = runs.filter((run) => isActive(run) && !replaced.includes(run.id));
+  // A run that was to be replaced may have started again.
+  const syncable = without(
+    connections.filter(({ status }) => status === 'active'),
+    active.filter((run) => awaits(options, run)),
   );
-  for (const run of await createRuns(tx, idle, unfinished, { ...options, resourcesOf }, deps)) answers.set(keyText(run), run);
-  const moved = options.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null);
-  const nextSyncOf = options.nextSyncOf ?? nextSyncsAfter(deps.schedule, deps.now);
-  await setNextSyncs(tx, { syncs: moved.map((company) => ({ ...company, at: nextSyncOf(company) })) });
+  const answering = among(active, syncable);
+  await startRunsNow(tx, { ids: answering.map(({ id }) => id) });
+  if (ASKED_FOR.has(options.trigger) && syncable.length > 0) await hastenRefreshes(tx, { companies: syncable });
+  for (const run of answering) answers.set(keyText(run), run);
+  const idle = syncable.filter((company) => !answers.has(keyText(company)));
+  const isReplaced = ({ id }: LastRun) => replaced.includes(id);
+  const unfinished = runs.filter((run) => isReplaced(run) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps.now)));
+  const replacing = new Set(runs.filter(isReplaced).map(keyText));
+  const due = options.listTimesOf && (await takeDue(tx, idle.flatMap(options.listTimesOf), catalogue));
+  const walked = due ? idle.filter((company) => due.has(keyText(company))) : idle;
+  const planned = { ...options, resourcesOf: due ? (company: CompanyKey) => due.get(keyText(company)) : resourcesOf };
+  for (const run of await createRuns(tx, walked, { unfinished, replacing }, planned, deps)) answers.set(keyText(run), run);
+  await planNights(tx, options.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null), options, deps);
   return answers;
+}
+
+/** Sets the next nightly sync. Where every list has a schedule of its own, there is none. */
+async function planNights(
+  tx: Transaction,
+  companies: readonly CompanyKey[],
+  options: RunOptions,
+  { catalogue, schedule, now }: RequestDependencies,
+): Promise<void> {
+  if (nightlyLists(catalogue).length === 0) return;
+  const nextSyncOf = options.nextSyncOf ?? nextSyncsAfter(schedule, now);
+  await setNextSyncs(tx, { syncs: companies.map((company) => ({ ...company, at: nextSyncOf(company) })) });
+}
+
+/** Gives the due lists their next times. Returns the lists to walk by company (keyText): those that were due, with their parents. */
+async function takeDue(
+  tx: Transaction,
+  times: readonly ListTime[],
+  catalogue: Catalogue,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const taken = times.length === 0 ? [] : await takeDueLists(tx, times);
+  const resources = new Map<string, string[]>();
+  for (const list of taken) resources.set(keyText(list), [...(resources.get(keyText(list)) ?? []), list.resource]);
+  return new Map([...resources].map(([company, due]) => [company, withParents(catalogue, due)]));
 }
 
 /**
@@ -112,8 +150,8 @@ async function takeRequested(
 async function createRuns(
   tx: Transaction,
   companies: readonly LockedConnection[],
-  /** Ended runs whose walks may be continued. */
-  unfinished: readonly LastRun[],
+  /** Ended runs whose walks may be continued, and the companies (keyText) whose waiting runs are replaced. */
+  { unfinished, replacing }: { readonly unfinished: readonly LastRun[]; readonly replacing: ReadonlySet<string> },
   {
     trigger,
     mode = 'resume',
@@ -126,9 +164,12 @@ async function createRuns(
   const runs = await insertRuns(tx, { companies, trigger, mode });
   const planned = runs.flatMap(({ id: runId, environment, companyId }) => {
     const earlier = lastWalks.filter((walk) => keyText(walk) === keyText({ environment, companyId }));
-    const resources = resourcesOf({ environment, companyId });
+    const left = replacing.has(keyText({ environment, companyId })) ? earlier.filter(({ succeeded }) => !succeeded) : [];
+    const asked = resourcesOf({ environment, companyId });
+    // A list that the replaced run could not walk may have its next time in a week.
+    const resources = asked && [...asked, ...left.map(({ resource }) => resource)];
     const walks = planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) });
-    // A run that replaces a waiting one walks every list, and takes over its checkpoints.
+    // A run that replaces a waiting one takes over its checkpoints.
     const continues = (resource: string) => earlier.find((walk) => walk.resource === resource && !walk.succeeded)?.id;
     return walks.map(({ resource }, position) => ({
       resource,

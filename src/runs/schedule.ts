@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { CronExpressionParser } from 'cron-parser';
 import { type CompanyKey, describeCompany } from '../core/company.js';
+import { gapsOf } from '../core/cron.js';
 
 /** When companies are synced: a cron expression in a time zone, and a window that starts then, over which companies are spread. */
 export interface Schedule {
@@ -9,11 +10,19 @@ export interface Schedule {
   readonly spreadMinutes: number;
 }
 
+/**
+ * When a list with a schedule of its own is walked: companies are spread over the window of the nights, or over the shortest time between two
+ * occurrences if that is less, so that no company's turn comes after the next occurrence.
+ */
+export function scheduleOfList({ timezone, spreadMinutes }: Schedule, cron: string): Schedule {
+  return { cron, timezone, spreadMinutes: Math.min(spreadMinutes, gapsOf(cron, timezone).shortest / 60_000) };
+}
+
 /** Longer than any change of the clocks. */
 const CLOCK_CHANGE_MS = 3 * 3_600_000;
 
 /**
- * Returns a function that gives the next nightly sync of a company after `now` (milliseconds since 1970). It parses the schedule once for
+ * Returns a function that gives the next turn of a company after `now` (milliseconds since 1970). It parses the schedule once for
  * all companies, since that is slow. A hash of the company's key gives its place in the window, so that it is the same every night and
  * companies do not all come due at once.
  */

@@ -214,11 +214,16 @@ describe('a wrong catalogue', () => {
     });
   });
 
-  test.each(['0 */4 * *', 'H 2 * * *', '61 * * * *', '0 0 31 2 *', 600, ''])('is told of a schedule that is none: %j', (schedule) => {
-    expect(faultsOf({ absences: { ...ENTRY, schedule } })).toEqual({
-      'absences.schedule': expect.stringContaining('must be five fields of cron: minute, hour, day of month, month, day of week'),
-    });
-  });
+  test.each(['0 */4 * *', 'H 2 * * *', '61 * * * *', '0 0 31 2 *', 600, ''])(
+    'is told of a schedule that is none: %j',
+    (schedule) => {
+      expect(faultsOf({ absences: { ...ENTRY, schedule } })).toEqual({
+        'absences.schedule': expect.stringContaining(
+          'must be five fields of cron: minute, hour, day of month, month, day of week',
+        ),
+      });
+    },
+  );
 
   test('is told of rules on its ids beside other faults of them', () => {
     const change = { id: ['', ['a.b', 'c']], privacy: { 'a.b': 'mask', c: 'drop', d: 'drop' } };

@@ -5,6 +5,7 @@ import type { CompanyKey, Environment } from '../../core/company.js';
 import { type Connection, Prisma, type Token } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
+import { isOnSchedule } from './active-runs.js';
 
 export type ConnectionStatus = 'active' | 'reauthorization_required' | 'paused';
 
@@ -215,14 +216,27 @@ export async function setFirstSync(db: Database, { at, ...company }: PlannedSync
   await db.prisma.$executeRaw`UPDATE muster.connections SET next_sync_at = ${at} WHERE ${isOf(company)} AND next_sync_at IS NULL`;
 }
 
-/** Active companies whose sync is due by the database's clock `now`, or was never planned. */
+/**
+ * Active companies whose sync is due by the database's clock `now`, or was never planned. A company waits while a run by the schedules of its lists is
+ * queued or running.
+ */
 export function findDueSyncs(
   db: Database,
   { limit }: { limit: number },
 ): Promise<(CompanyKey & { readonly nextSyncAt: Date | null; readonly now: Date })[]> {
   return db.prisma.$queryRaw`
-    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt", now() AS now FROM muster.connections
-    WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) ORDER BY next_sync_at NULLS FIRST LIMIT ${limit}`;
+    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt", now() AS now FROM muster.connections c
+    WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) AND NOT ${isOnSchedule(Prisma.sql`c`)} ORDER BY next_sync_at NULLS FIRST LIMIT ${limit}`;
+}
+
+/** Takes back the nightly syncs of at most `limit` companies, where no list is walked every night. Returns how many. */
+export function unplanSyncs(db: Database, { limit }: { limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    WITH planned AS (
+      SELECT environment, company_id FROM muster.connections WHERE next_sync_at IS NOT NULL
+      ORDER BY environment, company_id LIMIT ${limit}::int FOR UPDATE)
+    UPDATE muster.connections c SET next_sync_at = NULL FROM planned
+    WHERE c.environment = planned.environment AND c.company_id = planned.company_id`;
 }
 
 /** The syncs that are not due yet by the database's clock `now`, of all companies, in the order of their keys. */

@@ -9,6 +9,7 @@ import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { readByIndex } from '../statements/by-index.js';
+import { isOnSchedule } from './active-runs.js';
 import { rowsOf } from './connections.js';
 
 /** The companies of a request: exactly these, or every company with these properties. */
@@ -98,12 +99,14 @@ export function findUnknownCompanies(db: Pick<Database, 'prisma'>, companies: re
       SELECT FROM muster.connections c WHERE c.environment = asked.environment AND c.company_id = asked.company_id)`;
 }
 
-/** Companies for which requests wait, in the order of their keys. */
+/** Companies for which requests wait, in the order of their keys, without those of which a run by the schedules of lists is under way: requests follow it. */
 export function findRunRequests(db: Database, { limit }: { limit: number }): Promise<CompanyKey[]> {
   return db.prisma.$queryRaw`
-    (SELECT environment, company_id AS "companyId" FROM muster.run_requests ORDER BY environment, company_id LIMIT ${limit}::int)
+    (SELECT environment, company_id AS "companyId" FROM muster.run_requests q WHERE NOT ${isOnSchedule(Prisma.sql`q`)}
+     ORDER BY environment, company_id LIMIT ${limit}::int)
     UNION
-    (SELECT DISTINCT environment, company_id FROM muster.run_request_lists ORDER BY environment, company_id LIMIT ${limit}::int)
+    (SELECT DISTINCT environment, company_id FROM muster.run_request_lists q WHERE NOT ${isOnSchedule(Prisma.sql`q`)}
+     ORDER BY environment, company_id LIMIT ${limit}::int)
     ORDER BY 1, 2 LIMIT ${limit}::int`;
 }
 

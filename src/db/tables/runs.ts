@@ -13,7 +13,7 @@ import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus }
 
 export type RunStatus = WalkStatus;
 /** Reasons for syncs and for verifications. The table derives `kind` from it. */
-export const SYNC_TRIGGERS = ['onboarding', 'nightly', 'manual', 'reauthorization', 'resync'] as const;
+export const SYNC_TRIGGERS = ['onboarding', 'nightly', 'scheduled', 'manual', 'reauthorization', 'resync'] as const;
 export const VERIFY_TRIGGERS = ['verify', 'nightly_verify'] as const;
 export const RUN_TRIGGERS = [...SYNC_TRIGGERS, ...VERIFY_TRIGGERS] as const;
 export type SyncTrigger = (typeof SYNC_TRIGGERS)[number];
@@ -82,7 +82,7 @@ export async function findRun(db: Database, { id }: { id: string }): Promise<Run
   return ((await db.prisma.run.findUnique({ where: { id }, include: WITH_WALKS })) ?? undefined) as RunRow | undefined;
 }
 
-export interface LastRun extends CompanyKey, Pick<RunRow, 'id' | 'epoch' | 'status' | 'createdAt' | 'finishedAt'> {
+export interface LastRun extends CompanyKey, Pick<RunRow, 'id' | 'epoch' | 'trigger' | 'status' | 'createdAt' | 'finishedAt'> {
   /** Its last attempt failed, and the next one is not due yet. */
   readonly isWaiting: boolean;
 }
@@ -94,7 +94,7 @@ export async function lastRunsOf(
 ): Promise<LastRun[]> {
   if (companies.length === 0) return [];
   return tx.$queryRaw`
-    SELECT last.id, last.epoch, last.environment, last.company_id AS "companyId", last.status, last.created_at AS "createdAt",
+    SELECT last.id, last.epoch, last.environment, last.company_id AS "companyId", last.trigger, last.status, last.created_at AS "createdAt",
       last.finished_at AS "finishedAt", last.status = 'queued' AND last.start_after > now() AS "isWaiting"
     FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
       (SELECT r.* FROM muster.runs r
