@@ -65,6 +65,7 @@ import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { Suppressions } from './privacy/suppressions.js';
 import { issueSweep } from './runs/issues.js';
+import { latenessOf } from './runs/lateness.js';
 import { listSyncs } from './runs/list-syncs.js';
 import { nightlySyncs } from './runs/nightly-syncs.js';
 import { nightlyVerifications } from './runs/nightly-verifications.js';
@@ -148,7 +149,8 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   await ensureMirrorTables(db, catalogue);
   await ensureTypedViews(db, catalogue);
   await requireRuntimeRights(db.pool, mirrorRelations(catalogue));
-  await writeWarehouseSettings(db, config);
+  const staleAfterHours = latenessOf(config, catalogue);
+  await writeWarehouseSettings(db, { staleAfterHours });
 
   const http = new HttpClient({ silenceTimeoutMs: config.requestTimeoutSeconds * 1_000 }, config.proxies);
   stack.push({ name: 'HTTP client', stop: () => http.close() });
@@ -203,6 +205,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
     ...oauth,
     worker,
     catalogue,
+    staleAfterHours,
     suppressions,
     apiClients,
     tokens,
@@ -242,7 +245,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     ...queues,
     startDueSyncs: nightlySyncs({ ...shared, schedule, resources: withParents(catalogue, nightlyLists(catalogue)) }),
     startDueLists: listSyncs({ ...shared, schedule }),
-    sweepIssues: issueSweep({ ...shared, ...config, isWorker: true }),
+    sweepIssues: issueSweep({ ...config, ...shared, isWorker: true }),
     sweepNights: nightSweep({ ...shared, ...config }),
     startVerifications: nightlyVerifications({ ...shared, schedule, share: config.verifySharePerNight }),
     sweepSchema: schemaSweep({ ...shared, clock, logger }),
@@ -262,7 +265,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
 }
 
 async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {
-  const { db, clock, catalogue, logger, links, backend, runQueue } = shared;
+  const { db, clock, catalogue, staleAfterHours, logger, links, backend, runQueue } = shared;
   // Loaded only here, because a worker does not need these ten megabytes.
   const [{ createAdminServer }, { controlRoom }, { createMetrics }] = await Promise.all([
     import('./api/server.js'),
@@ -284,7 +287,7 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
     metrics: createMetrics({
       db,
       resources: catalogue.endpoints.map(({ resource }) => resource),
-      staleAfterHours: config.staleAfterHours,
+      staleAfterHours,
       waitingJobs: async () => ({ runs: await runQueue.waiting() }),
     }),
     connectLinks: links,
@@ -292,7 +295,7 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
     queueLook,
     authorization,
   });
-  await stack.start(new Substitute({ ...shared, sweepIssues: issueSweep({ ...shared, ...config, isWorker: false }) }));
+  await stack.start(new Substitute({ ...shared, sweepIssues: issueSweep({ ...config, ...shared, isWorker: false }) }));
   await stack.start(server);
   return server;
 }

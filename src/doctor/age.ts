@@ -42,6 +42,8 @@ const FINDINGS: Readonly<Record<Exclude<OverdueKind, 'never_proved'>, (count: nu
     problem(`${counted(count, 'run')} under way, and no worker has worked on it for ${age}`, WORKER),
   waiting_runs: (count, age) => problem(`${counted(count, 'run')} waiting for a worker, the first for ${age}`, WORKER),
   missed_syncs: (count, age) => problem(`${counted(count, 'nightly sync', 'nightly syncs')} due, the first ${age} ago`, WORKER),
+  missed_lists: (count, age) =>
+    problem(`${counted(count, 'list')} due by ${count === 1 ? 'its schedule' : 'their schedules'}, the first ${age} ago`, WORKER),
   unused_links: (count) =>
     warning(
       `${counted(count, 'connect link')} expired within 14 days, and no company connected by it`,

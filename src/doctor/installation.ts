@@ -1,6 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { ByEnvironment, ProviderSettings } from '../core/provider-settings.js';
+import type { StaleAfterHours } from '../core/stale-after.js';
 import type { HttpClient } from '../http/http-client.js';
 import { mirrorRelations } from '../mirror/mirror-table.js';
 import { checkAge } from './age.js';
@@ -32,8 +33,8 @@ export interface Installation {
   /** People sign in to the control room through it; undefined where they use tokens alone. */
   readonly issuer: URL | undefined;
   readonly hasWebhook: boolean;
-  /** Undefined where the setting is wrong. */
-  readonly staleAfterHours: number | undefined;
+  /** When the lists of a catalogue are late; undefined where a setting is wrong. */
+  readonly lateness: ((catalogue: Catalogue) => StaleAfterHours) | undefined;
   readonly workerConcurrency: number;
   readonly changeRetentionDays: number | undefined;
   /** Folder of the embedded database, where that is used. */
@@ -67,9 +68,9 @@ export function checksOf(installation: Installation): readonly Check[] {
 }
 
 /** The lists whose proofs are counted. */
-function listsOf(catalogue: Catalogue | undefined, { staleAfterHours }: Pick<Installation, 'staleAfterHours'>) {
-  if (!catalogue || staleAfterHours === undefined) return undefined;
-  return { resources: catalogue.endpoints.map(({ resource }) => resource), staleAfterHours };
+function listsOf(catalogue: Catalogue | undefined, { lateness }: Pick<Installation, 'lateness'>) {
+  if (!catalogue || lateness === undefined) return undefined;
+  return { resources: catalogue.endpoints.map(({ resource }) => resource), staleAfterHours: lateness(catalogue) };
 }
 
 /** Undefined where it is wrong: the check of the catalogue reports that. */

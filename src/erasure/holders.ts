@@ -145,7 +145,7 @@ export const HOLDERS: readonly Holder[] = [
     byCompany: 'A request whose company is gone makes no run, and is deleted then.',
   },
   {
-    tables: ['connections', 'second_readings', 'schema_misfits'],
+    tables: ['connections', 'scheduled_lists', 'second_readings', 'schema_misfits'],
     byCompany: (tx, company) => tx.connection.deleteMany({ where: company }),
   },
 ];

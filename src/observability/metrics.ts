@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { StaleAfterHours } from '../core/stale-after.js';
 import type { Database } from '../db/connection/database.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { readByIndex } from '../db/statements/by-index.js';
@@ -18,7 +19,7 @@ interface MetricsDependencies {
   readonly db: Database;
   /** The lists of the catalogue. A list that has left it is not walked any more, so the age of its proof would only grow. */
   readonly resources: readonly string[];
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
   /** Jobs that wait for a worker, by queue. */
   waitingJobs(): Promise<Readonly<Record<string, number>>>;
 }

@@ -2,6 +2,7 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS } from '../core/company.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
+import type { StaleAfterHours } from '../core/stale-after.js';
 import type { IssueSearch } from '../db/tables/issue-search.js';
 import { type ExportSettings, exportedResources } from '../warehouse/export/export-settings.js';
 import { nightsAround, type Schedule } from './schedule.js';
@@ -12,7 +13,7 @@ export interface IssueSearchDependencies {
   readonly exports?: ExportSettings | undefined;
   readonly schedule: Schedule;
   /** A list is late once its last proof is older than this. */
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
   /** The configured environments. */
   readonly providers: ByEnvironment<object>;
   /** Undefined: no notifications are sent. */

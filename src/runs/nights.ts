@@ -1,4 +1,4 @@
-import type { Catalogue } from '../catalogue/endpoint.js';
+import { type Catalogue, nightlyLists } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { limitDutyCycle } from '../core/duty-cycle.js';
 import type { Database } from '../db/connection/database.js';
@@ -34,7 +34,7 @@ export function nightSweep({ db, catalogue, schedule, exports, clock }: NightDep
     const endsAt = new Date(nightsAround(schedule, now).next);
     const open = await findOpenNights(db);
     const nights = [...open, ...(await findNewNights(db, schedule, now))];
-    const resources = catalogue.endpoints.length;
+    const resources = nightlyLists(catalogue).length;
     const exported = exportedResources(exports, catalogue);
     for (const [i, night] of nights.entries()) {
       const endedAt = open[i]?.endedAt ?? nights[i + 1]?.beganAt ?? null;

@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import type { StaleAfterHours } from '../core/stale-after.js';
 import { CHANGES_MACROS, changesFiles } from './dbt-changes.js';
 import type { DbtFiles, DbtInput } from './dbt-input.js';
 import { historyFiles, stagingFiles } from './dbt-models.js';
@@ -16,7 +17,7 @@ const YAML_HEAD = `# ${HEAD}`;
  */
 export function dbtPackage(
   { lists, facts }: DbtInput,
-  { staleAfterHours }: { readonly staleAfterHours: number },
+  { staleAfterHours }: { readonly staleAfterHours: StaleAfterHours },
 ): ReadonlyMap<string, string> {
   const known = new Set(facts.map(({ name }) => name));
   const changing = lists.filter(({ changes }) => changes !== undefined);

@@ -1,10 +1,11 @@
+import { hoursOf, type StaleAfterHours } from '../core/stale-after.js';
 import { jinjaText } from './dbt-descriptions.js';
 import type { DbtColumn, DbtList, DbtView } from './dbt-input.js';
 import { SOURCE } from './dbt-names.js';
 import { companiesOf } from './dbt-tests.js';
 
 /** The file that declares the views as a source. */
-export function dbtSources(lists: readonly DbtList[], facts: readonly DbtView[], staleAfterHours: number): object {
+export function dbtSources(lists: readonly DbtList[], facts: readonly DbtView[], staleAfterHours: StaleAfterHours): object {
   const known = new Set(facts.map(({ name }) => name));
   const described = (view: DbtView, description: string) => ({
     name: view.name,
@@ -49,7 +50,8 @@ export function columnDocs(columns: readonly DbtColumn[]): readonly object[] {
  * The oldest last proof of a list among all companies: the newest proof would hide every other. A list that was never proved is older than all. Paused
  * companies, and those that do not have the list, do not count.
  */
-function freshness(resource: string, staleAfterHours: number, facts: ReadonlySet<string>): object {
+function freshness(resource: string, staleAfterHours: StaleAfterHours, facts: ReadonlySet<string>): object {
+  const hours = hoursOf(staleAfterHours, resource);
   const relation = (name: string) => `warehouse.${name}`;
   const longestAgo = `SELECT COALESCE(min(COALESCE(l.last_verified_at, to_timestamp(0))), now())
 FROM ${companiesOf(facts, relation)} c
@@ -57,6 +59,10 @@ LEFT JOIN warehouse.lists l ON l.environment = c.environment AND l.company_id = 
 WHERE c.status <> 'paused' AND l.unavailable_since IS NULL`;
   return {
     loaded_at_query: longestAgo,
-    freshness: { error_after: { count: staleAfterHours, period: 'hour' } },
+    freshness: {
+      error_after: Number.isInteger(hours)
+        ? { count: hours, period: 'hour' }
+        : { count: Math.round(hours * 60), period: 'minute' },
+    },
   };
 }

@@ -10,7 +10,7 @@ export function listTests({ resource }: DbtList, facts: ReadonlySet<string>): Db
   return [
     [
       `tests/muster_lists_in_time/muster_lists_in_time__${resource}.sql`,
-      `-- Companies whose ${resource} were not proved complete for STALE_AFTER_HOURS.
+      `-- Companies whose ${resource} were not proved complete for STALE_AFTER_HOURS, or for as long as the schedule of the list allows.
 SELECT environment, company_id, resource, last_verified_at
 FROM ${lists}
 WHERE resource = '${resource}' AND is_late

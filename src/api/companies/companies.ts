@@ -4,6 +4,7 @@ import type { Catalogue } from '../../catalogue/endpoint.js';
 import { type CompanyKey, companyNotFound, describeCompany } from '../../core/company.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
 import { Secret } from '../../core/secret.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import type { Database } from '../../db/connection/database.js';
 import { explainDatabaseError } from '../../db/connection/sql-state.js';
 import { CONNECTION_ORDERS } from '../../db/tables/connection-list.js';
@@ -39,7 +40,7 @@ export interface CompanyRoutesDependencies {
   readonly onboarding: Onboarding;
   readonly runs: Runs;
   /** A list is late once its last proof is older than this. */
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
 }
 
 const CompanyQuery = listQuery({

@@ -1,10 +1,13 @@
 import { z } from 'zod';
-import type { Catalogue } from '../../catalogue/endpoint.js';
+import { type Catalogue, scheduledLists } from '../../catalogue/endpoint.js';
 import { keyText } from '../../core/company.js';
+import { present } from '../../core/json.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import type { Database } from '../../db/connection/database.js';
 import type { ConnectionRow } from '../../db/tables/connections.js';
 import { HOLD_CAUSES } from '../../db/tables/holds.js';
 import { findListStates, LIST_PROOFS, LIST_STATES, type ListWithState } from '../../db/tables/list-states.js';
+import { findListTimesOf } from '../../db/tables/scheduled-lists.js';
 import type { ConnectLinks } from '../../oauth/connect-links.js';
 import { Count, EnvironmentName, presentTime, Time } from '../plumbing/models.js';
 import { describeTokenRefusal } from './token-refusals.js';
@@ -67,11 +70,14 @@ export const Company = z
             .string()
             .optional()
             .describe("The service's own sentence if it refuses the list: at most 300 characters from outside, as text."),
+          next_sync_at: Time.optional().describe(
+            'When it is walked next, if its catalogue entry has a schedule. A time that has passed: it waits until another run of the company has ended.',
+          ),
           hold: OpenHold.optional().describe('The oldest open hold of the list, whatever its state.'),
         }),
       )
       .describe('Every list of the catalogue; one that was never requested is `never`, and has no run.'),
-    next_sync_at: Time.nullable(),
+    next_sync_at: Time.nullable().describe('When any of its lists is walked next: the next night, or by the schedule of a list.'),
     authorize_url: z.string().optional().describe('Where to authorize again, if that is required.'),
   })
   .meta({ id: 'Company', description: 'An onboarded company and how fresh its mirror is.' });
@@ -80,12 +86,25 @@ export type CompanyModel = z.output<typeof Company>;
 /** `lists` are the company's lists of the catalogue; `authorizeUrl` is set if the company must authorize again. */
 function presentCompany(
   connection: ConnectionRow,
-  { lists, authorizeUrl }: { readonly lists: readonly ListWithState[]; readonly authorizeUrl: string | undefined },
+  {
+    lists,
+    times,
+    authorizeUrl,
+  }: {
+    readonly lists: readonly ListWithState[];
+    /** When its lists with schedules of their own are walked next. */
+    readonly times: ReadonlyMap<string, Date>;
+    readonly authorizeUrl: string | undefined;
+  },
 ): CompanyModel {
   const { environment, companyId, name, status, paused, reauthorizationReason, expiresAt, refreshedAt, nextSyncAt } = connection;
   const { grantNumber, authorizedAt, retryAt } = connection;
   const problem = describeTokenRefusal(connection);
   const blocked = status === 'reauthorization_required';
+  const next = [...(nextSyncAt ? [nextSyncAt] : []), ...times.values()].toSorted(
+    (one, other) => one.getTime() - other.getTime(),
+  )[0];
+  const timeOf = (resource: string) => (status === 'active' ? times.get(resource) : undefined)?.toISOString();
   return {
     environment,
     company_id: companyId,
@@ -109,9 +128,10 @@ function presentCompany(
       since: presentTime(since),
       ...(reason !== null && { reason }),
       ...(serviceSays !== null && { service_says: serviceSays }),
+      ...present({ next_sync_at: timeOf(resource) }),
       ...(hold !== null && { hold }),
     })),
-    next_sync_at: status === 'active' ? presentTime(nextSyncAt) : null,
+    next_sync_at: status === 'active' ? presentTime(next ?? null) : null,
     ...(authorizeUrl && { authorize_url: authorizeUrl }),
   };
 }
@@ -125,7 +145,7 @@ export async function presentCompanies(
     staleAfterHours,
   }: {
     readonly db: Database;
-    readonly staleAfterHours: number;
+    readonly staleAfterHours: StaleAfterHours;
     readonly catalogue: Pick<Catalogue, 'endpoints'>;
     readonly connectLinks: Pick<ConnectLinks, 'reauthorizationLinks'>;
   },
@@ -135,14 +155,23 @@ export async function presentCompanies(
   // A list that left the catalogue keeps its rows but is no longer walked: its proof would look late forever.
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
-  const [lists, links] = await Promise.all([
+  const scheduled = new Set(scheduledLists(catalogue).map(({ resource }) => resource));
+  const [lists, times, links] = await Promise.all([
     findListStates(db, { companyIds, resources, staleAfterHours }),
+    scheduled.size === 0 ? [] : findListTimesOf(db, { companyIds }),
     connectLinks.reauthorizationLinks(blocked),
   ]);
+  const timesOf = new Map<string, Map<string, Date>>();
+  for (const { resource, at, ...company } of times.filter((time) => scheduled.has(time.resource)))
+    timesOf.set(keyText(company), (timesOf.get(keyText(company)) ?? new Map<string, Date>()).set(resource, at));
   const listsOf = new Map<string, ListWithState[]>();
   for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
   return connections.map((connection) => {
     const own = keyText(connection);
-    return presentCompany(connection, { lists: listsOf.get(own) ?? [], authorizeUrl: links.get(own)?.url });
+    return presentCompany(connection, {
+      lists: listsOf.get(own) ?? [],
+      times: timesOf.get(own) ?? new Map(),
+      authorizeUrl: links.get(own)?.url,
+    });
   });
 }

@@ -4,6 +4,7 @@ import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { Clock } from '../../core/clock.js';
 import { ENVIRONMENTS, type Environment, keyText } from '../../core/company.js';
 import { singleFlight } from '../../core/single-flight.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import type { Database } from '../../db/connection/database.js';
 import { LACKING_STATES, type LackingList, listLacking, type NightAsked, readLastNight } from '../../db/tables/last-night.js';
 import { findListStates } from '../../db/tables/list-states.js';
@@ -70,7 +71,7 @@ export interface LastNightDependencies {
   readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
 }
 
 const { viewer } = operationsOf('operation');

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { Clock } from '../../core/clock.js';
 import { singleFlight } from '../../core/single-flight.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import type { Database } from '../../db/connection/database.js';
 import { readByIndex } from '../../db/statements/by-index.js';
 import { countListStates, type ListCounts as ListCountsRow } from '../../db/tables/list-counts.js';
@@ -36,7 +37,7 @@ export interface ListCountsRouteDependencies {
   readonly db: Database;
   readonly clock: Clock;
   readonly catalogue: Catalogue;
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
 }
 
 const { viewer } = operationsOf('operation');

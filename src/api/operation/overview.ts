@@ -4,6 +4,7 @@ import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { Clock } from '../../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { singleFlight } from '../../core/single-flight.js';
+import { nightlyHours, type StaleAfterHours } from '../../core/stale-after.js';
 import { readByIndex } from '../../db/statements/by-index.js';
 import { countCompanies } from '../../db/tables/connections.js';
 import { countOpenHolds } from '../../db/tables/holds.js';
@@ -89,7 +90,7 @@ export interface OverviewRouteDependencies extends HealthRoutesDependencies, Bud
   readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
 }
 
 const { viewer } = operationsOf('operation');
@@ -129,7 +130,7 @@ async function readOverview(
       companies: { active: 0, paused: 0, reauthorization_required: 0, ...byStatus(companies) },
       companies_last_run_failed: byStatus(await countLastRuns(tx, { environment })).failed ?? 0,
       lists: presentProofs(proofs),
-      stale_after_hours: staleAfterHours,
+      stale_after_hours: nightlyHours(staleAfterHours),
       estimated_seconds_left: longest(await estimateNight(tx), environment),
       oldest_waiting_seconds: await measureWait(tx, { environment }),
       runs: { queued: 0, running: 0, ...byStatus(runs) },

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { loadCatalogue } from '../../catalogue/load-catalogue.js';
 import { loadConfig } from '../../config/config.js';
+import { latenessOf } from '../../runs/lateness.js';
 import { UsageFailure } from '../exit-code.js';
 import { readingUrl } from './reading-url.js';
 
@@ -40,7 +41,7 @@ export function registerDbt(program: Command): void {
         await requireMusterDatabase(db);
         return readDbtInput(db, catalogue);
       });
-      const files = dbtPackage(input, config);
+      const files = dbtPackage(input, { staleAfterHours: latenessOf(config, catalogue) });
       // A model of a list that is gone would have no source.
       for (const path of sqlAndYaml(dir))
         if (!files.has(path) && isWrittenByMuster(readFileSync(join(dir, path), 'utf8'))) rmSync(join(dir, path));

@@ -16,6 +16,7 @@ import type { DatabasePlace } from '../../doctor/database-access.js';
 import type { Examined } from '../../doctor/examine.js';
 import type { Installation } from '../../doctor/installation.js';
 import { registerSecret } from '../../observability/secret-registry.js';
+import { latenessOf } from '../../runs/lateness.js';
 import { CommandFailure } from '../exit-code.js';
 
 const HELP = `
@@ -86,7 +87,7 @@ async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation
     providers: config.providers,
     proxies: config.proxies,
     issuer: config.oidc?.issuer,
-    staleAfterHours: isWrong('STALE_AFTER_HOURS') ? undefined : config.staleAfterHours,
+    lateness: ['STALE_AFTER_HOURS', 'SYNC_TIMEZONE'].some(isWrong) ? undefined : (catalogue) => latenessOf(config, catalogue),
     hasWebhook: config.webhook !== undefined,
     workerConcurrency: config.workerConcurrency,
     changeRetentionDays: config.changeRetentionDays,

@@ -62,7 +62,8 @@ export function registerCompanies(program: Command): void {
       print([model], COMPANY_COLUMNS, options);
       if (options.json) return;
       console.log();
-      print(model.resources, RESOURCE_COLUMNS, options, 'It has no lists yet.');
+      const isScheduled = model.resources.some(({ next_sync_at }) => next_sync_at !== undefined);
+      print(model.resources, { ...RESOURCE_COLUMNS, ...(isScheduled && NEXT_SYNC) }, options, 'It has no lists yet.');
       for (const list of model.resources)
         if (list.service_says !== undefined) console.log(`\n${list.resource}: the service says: ${plain(list.service_says)}`);
       if (model.authorize_url) console.log(`\nauthorize again at ${model.authorize_url}`);
@@ -124,6 +125,9 @@ const RESOURCE_COLUMNS: Columns<ListModel> = {
   'LAST VERIFIED': ({ last_verified_at }) => time(last_verified_at),
   ...spare({ 'LAST RUN': ({ last_run_id }: ListModel) => last_run_id }),
 };
+
+/** Of lists with a schedule of their own. */
+const NEXT_SYNC: Columns<ListModel> = spare({ 'NEXT SYNC': ({ next_sync_at }: ListModel) => time(next_sync_at) });
 
 /** The oldest proof of the company's lists; undefined while one of them was never verified. */
 function oldestVerified(resources: CompanyModel['resources']): string | undefined {

@@ -85,7 +85,11 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         rows={resources}
         keyOf={({ resource }) => resource}
         empty="No list has been requested yet."
-        columns={[...LISTS, certificatesOf({ environment, company_id })]}
+        columns={[
+          ...LISTS,
+          ...(resources.some((list) => list.next_sync_at !== undefined) ? [NEXT_SYNC] : []),
+          certificatesOf({ environment, company_id }),
+        ]}
       />
       <h2>Night by night</h2>
       <ListPlots lists={history} />
@@ -124,6 +128,11 @@ const LISTS: readonly Column<CompanyModel['resources'][number]>[] = [
   column('Proved complete', ({ last_verified_at }) => <When at={last_verified_at} none="not yet" />),
   column('Last run', ({ resource, last_run_id }) => <LastRun resource={resource} id={last_run_id} />),
 ];
+
+/** A list without a schedule of its own is walked with the night. */
+const NEXT_SYNC: Column<CompanyModel['resources'][number]> = column('Next sync', ({ next_sync_at }) => (
+  <When at={next_sync_at ?? null} none="with the night" />
+));
 
 const REJECTED: readonly Column<RejectedRecordModel>[] = [column('List', ({ resource }) => <b>{resource}</b>), REASON, PLACE];
 

@@ -25,7 +25,7 @@ export function LastNight({ night, overview }: LastNightProps) {
           </>
         )}
         The next night begins <When at={night.next_at} />. The deadline of a list is {numberText(hours)} hours after its last
-        proof (STALE_AFTER_HOURS).
+        proof (STALE_AFTER_HOURS), or what its own schedule allows.
       </p>
     </section>
   );

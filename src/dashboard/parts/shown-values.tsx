@@ -205,6 +205,7 @@ export function Fact({ name, isBad, children }: FactProps) {
 const TRIGGERS: Readonly<Record<string, string>> = {
   onboarding: 'first sync',
   nightly: 'nightly',
+  scheduled: 'by the schedule of its lists',
   manual: 'requested',
   reauthorization: 'authorized again',
   resync: 'resync of many',

@@ -1,5 +1,6 @@
 // muster.connections as people search them: by name, in several orders. Reads only, and locks nothing.
 import { type CompanyKey, ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
@@ -8,7 +9,7 @@ import { type Page, type PageQuery, pageOf, readStart } from '../statements/curs
 import { folded, foldText } from '../statements/folding.js';
 import { type ConnectionRow, selectFrom } from './connections.js';
 import { hasListLike, type ListFilter } from './list-states.js';
-import { UNAVAILABLE } from './lists.js';
+import { staleAfter, UNAVAILABLE } from './lists.js';
 
 export const CONNECTION_ORDERS = ['worst', 'name', 'status', 'records', 'proved', 'next_sync'] as const;
 export type ConnectionOrder = (typeof CONNECTION_ORDERS)[number];
@@ -21,7 +22,7 @@ export type ConnectionFilter = Partial<Pick<ConnectionRow, 'status' | 'environme
     readonly list?: ListFilter | undefined;
     /** Otherwise by environment and company_id, which also order companies that are equal. */
     readonly sort?:
-      | { readonly by: ConnectionOrder; readonly resources: readonly string[]; readonly staleAfterHours: number }
+      | { readonly by: ConnectionOrder; readonly resources: readonly string[]; readonly staleAfterHours: StaleAfterHours }
       | undefined;
     readonly isDescending?: boolean | undefined;
   };
@@ -120,14 +121,14 @@ function conditionsOf({ status, environment, search, list }: Omit<ConnectionFilt
 const RANKS = { mustAuthorize: 0, failed: 1, late: 2, unverified: 3, fine: 4, paused: 5 } as const;
 
 /** The rank of a row of muster.lists, by its newest walk that ended and its last proof. */
-function rankOfList(staleAfterHours: number): Prisma.Sql {
+function rankOfList(staleAfterHours: StaleAfterHours): Prisma.Sql {
   return Prisma.sql`LEAST(
     COALESCE((
       SELECT CASE w.status WHEN 'failed' THEN ${RANKS.failed}::int ELSE ${RANKS.unverified}::int END FROM muster.walks w
       WHERE w.run_id = l.last_run_id AND w.resource = l.resource AND (w.error IS NOT NULL OR w.unverified_reason IS NOT NULL)
         AND w.unverified_reason IS DISTINCT FROM ${UNAVAILABLE}
         AND (w.status = 'failed' OR (w.status = 'succeeded' AND NOT w.verified)) LIMIT 1), ${RANKS.fine}::int),
-    CASE WHEN l.last_verified_at >= now() - make_interval(hours => ${staleAfterHours}::int) OR l.unavailable_since IS NOT NULL THEN ${RANKS.fine}::int ELSE ${RANKS.late}::int END)`;
+    CASE WHEN l.last_verified_at >= now() - ${staleAfter(staleAfterHours, Prisma.sql`l.resource`)} OR l.unavailable_since IS NOT NULL THEN ${RANKS.fine}::int ELSE ${RANKS.late}::int END)`;
 }
 
 /** Microseconds, so that a cursor has every digit. */
@@ -164,7 +165,12 @@ function keyOf({ by, staleAfterHours }: NonNullable<ConnectionFilter['sort']>): 
         ofLists: Prisma.sql`min(COALESCE(${micros(Prisma.sql`l.last_verified_at`)}, 0)) FILTER (WHERE l.unavailable_since IS NULL)`,
       };
     case 'next_sync':
-      return { key: Prisma.sql`COALESCE(${micros(Prisma.sql`c.next_sync_at`)}, ${NO_TIME}::bigint)`, ofLists: none };
+      // The night, or the first of the lists with a schedule of their own.
+      return {
+        key: Prisma.sql`COALESCE(${micros(Prisma.sql`LEAST(c.next_sync_at, (
+          SELECT min(s.next_sync_at) FROM muster.scheduled_lists s WHERE s.environment = c.environment AND s.company_id = c.company_id))`)}, ${NO_TIME}::bigint)`,
+        ofLists: none,
+      };
   }
 }
 

@@ -2,6 +2,7 @@
 // the rows; the companies of one issue are read by the same statement, so that both agree.
 import type { Environment } from '../../core/company.js';
 import { ISSUE_STATES, type IssueState } from '../../core/issue-causes.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import { IS_OURS } from './installation.js';
 import { proofOf } from './list-states.js';
@@ -49,7 +50,7 @@ export interface IssueSearch {
   readonly resources: readonly string[];
   /** The lists that are exported after each night. */
   readonly exported: readonly string[];
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
   /** The configured environments: trouble of the whole installation is an issue of each of them, even without companies. */
   readonly environments: readonly Environment[];
   /** A webhook is set, so that its last deliveries matter. */

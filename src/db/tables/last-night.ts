@@ -2,14 +2,15 @@
 // made of (list-states.ts), and locks nothing.
 //
 // A list is due if its company was onboarded before that night, is not paused, and has the list. It lacks a proof until any walk has proved it since,
-// nightly or not. Its state says why; a company that must authorize again comes first, since nothing else helps it.
+// nightly or not; a list with a schedule of its own lacks one while it is late by that schedule. Its state says why; a company that must authorize again comes first, since nothing else helps it.
 import type { CompanyKey, Environment } from '../../core/company.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { readByIndex } from '../statements/by-index.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
-import { LIST, NEWEST, stateOf } from './list-states.js';
+import { countsFrom, LIST, NEWEST, stateOf } from './list-states.js';
 
 /** `on_time`: the proof before that night is not too old yet. */
 export const LACKING_STATES = ['reauthorization_required', 'failed', 'held', 'never', 'late', 'on_time'] as const;
@@ -18,7 +19,7 @@ export type LackingState = (typeof LACKING_STATES)[number];
 export interface NightAsked {
   readonly resources: readonly string[];
   readonly environment?: Environment | undefined;
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
   readonly beganAt: Date;
   readonly nextAt: Date;
 }
@@ -47,14 +48,14 @@ function lackingLists(asked: NightAsked): Prisma.Sql {
     SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.last_run_id,
       CASE WHEN c.status = 'reauthorization_required' THEN c.status ELSE ${stateOf(asked.staleAfterHours)} END AS state
     FROM ${dueLists(asked, Prisma.sql`LEFT JOIN ${NEWEST}`)}
-    WHERE ${isDue(asked)} AND (l.last_verified_at IS NULL OR l.last_verified_at < ${asked.beganAt}::timestamptz)`;
+    WHERE ${isDue(asked)} AND (l.last_verified_at IS NULL OR l.last_verified_at < ${countsFrom(asked.beganAt, asked.staleAfterHours)})`;
 }
 
 /** Counts the lists of the newest night. */
 export function readLastNight(db: Pick<Database, 'prisma'>, asked: NightAsked): Promise<LastNight> {
   return readByIndex(db, async (tx) => {
     const [counts] = await tx.$queryRaw<Pick<LastNight, 'due' | 'proved'>[]>`
-      SELECT count(*)::int AS due, count(*) FILTER (WHERE l.last_verified_at >= ${asked.beganAt}::timestamptz)::int AS proved
+      SELECT count(*)::int AS due, count(*) FILTER (WHERE l.last_verified_at >= ${countsFrom(asked.beganAt, asked.staleAfterHours)})::int AS proved
       FROM ${dueLists(asked)} WHERE ${isDue(asked)}`;
     const lacking = await tx.$queryRaw<{ state: LackingState; lists: number }[]>`
       SELECT state, count(*)::int AS lists FROM (${lackingLists(asked)}) lacking GROUP BY state`;

@@ -2,9 +2,10 @@
 // their numbers from here, so that one question has one number. Reads only, and locks nothing.
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
-import { LIST, LIST_STATES, type ListProofState, type ListState, NEWEST, proofOf, stateOf } from './list-states.js';
+import { countsFrom, LIST, LIST_STATES, type ListProofState, type ListState, NEWEST, proofOf, stateOf } from './list-states.js';
 import { lacksFirstProof } from './unproved-lists.js';
 
 /** The lists by their proof; `total` is the sum of `verified`, `late` and `never`. */
@@ -21,7 +22,7 @@ export interface CountedLists {
   readonly resources: readonly string[];
   /** Both if absent. */
   readonly environment?: Environment | undefined;
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
 }
 
 /** SQL: every list, requested or not; `p.proof` is its proof. `lookups` are further joins. */
@@ -32,9 +33,9 @@ function countedLists({ resources, environment, staleAfterHours }: CountedLists,
     WHERE (${environment ?? null}::text IS NULL OR c.environment = ${environment ?? null}::text)`;
 }
 
-const isOverdue = (staleAfterHours: number) => Prisma.sql`(NOT c.paused AND ${lacksFirstProof(staleAfterHours)})`;
+const isOverdue = (staleAfterHours: StaleAfterHours) => Prisma.sql`(NOT c.paused AND ${lacksFirstProof(staleAfterHours)})`;
 
-const proofCounts = (staleAfterHours: number) => Prisma.sql`
+const proofCounts = (staleAfterHours: StaleAfterHours) => Prisma.sql`
   count(*) FILTER (WHERE p.proof <> 'unavailable')::int AS total,
   count(*) FILTER (WHERE p.proof = 'verified')::int AS verified,
   count(*) FILTER (WHERE p.proof = 'late')::int AS late,
@@ -61,13 +62,13 @@ export async function countProofs(db: Pick<Transaction, '$queryRaw'>, counted: C
   return row!;
 }
 
-/** How many of the lists were proved since a night began, by whatever run. */
+/** How many of the lists were proved since a night began, by whatever run; lists with a schedule of their own, in time by it. */
 export async function countProvedSince(
   db: Pick<Transaction, '$queryRaw'>,
   { since, ...counted }: CountedLists & { readonly since: Date },
 ): Promise<number> {
   const [row] = await db.$queryRaw<{ count: number }[]>`
-    SELECT count(*)::int AS count FROM ${countedLists(counted)} AND l.last_verified_at >= ${since}::timestamptz`;
+    SELECT count(*)::int AS count FROM ${countedLists(counted)} AND l.last_verified_at >= ${countsFrom(since, counted.staleAfterHours)}`;
   return row!.count;
 }
 

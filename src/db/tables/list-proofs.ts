@@ -37,7 +37,7 @@ export async function listProofs(
   const { rows } = await client.query<ListProof>(
     Prisma.sql`SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt",
        l.resource IS NOT NULL AND NOT c.paused AND l.unavailable_since IS NULL AND COALESCE(l.last_verified_at, GREATEST(c.created_at, l.begun_at))
-         < now() - make_interval(hours => s.stale_after_hours) AS "isLate", l.unavailable_since IS NOT NULL AS "isUnavailable", w.proof, COALESCE(l.records, 0) AS records,
+         < now() - make_interval(mins => COALESCE((s.list_minutes ->> ${resource})::int, s.stale_after_hours * 60)) AS "isLate", l.unavailable_since IS NOT NULL AS "isUnavailable", w.proof, COALESCE(l.records, 0) AS records,
        newest.jws AS certificate
      FROM muster.connections c CROSS JOIN muster.warehouse_settings s
      LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = ${resource}

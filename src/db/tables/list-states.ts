@@ -4,7 +4,7 @@
 // A list of the catalogue has one proof for each company, whatever its walks did since:
 //   unavailable  the company does not have the list: the newest successful walk found so
 //   never        no walk has proved it complete, however long ago the first walk was; nor was it requested
-//   late         the last proof is too old, and the company is not paused
+//   late         the last proof is too old, by the schedule of the list, and the company is not paused
 //   verified     none of these
 //
 // It also has one state. The first that applies counts:
@@ -14,11 +14,12 @@
 //   never, late  as above
 //   on_time      none of these
 import { ENVIRONMENTS } from '../../core/company.js';
+import { ownHours, type StaleAfterHours } from '../../core/stale-after.js';
 import { type List, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { readByIndex } from '../statements/by-index.js';
 import type { HoldRow } from './holds.js';
-import { isOlderThan } from './lists.js';
+import { isTooOld, staleAfter } from './lists.js';
 
 export const LIST_STATES = ['unavailable', 'failed', 'held', 'never', 'late', 'on_time'] as const;
 export type ListState = (typeof LIST_STATES)[number];
@@ -55,13 +56,21 @@ export const NEWEST = Prisma.sql`LATERAL (
     ORDER BY h.opened_at LIMIT 1 OFFSET 0) hold ON TRUE`;
 
 /** SQL: the proof of list `l` of company `c`. */
-export function proofOf(staleAfterHours: number): Prisma.Sql {
+export function proofOf(staleAfterHours: StaleAfterHours): Prisma.Sql {
   return Prisma.sql`CASE WHEN l.unavailable_since IS NOT NULL THEN 'unavailable' WHEN l.last_verified_at IS NULL THEN 'never'
-    WHEN NOT c.paused AND ${isOlderThan(staleAfterHours)} THEN 'late' ELSE 'verified' END`;
+    WHEN NOT c.paused AND ${isTooOld(staleAfterHours)} THEN 'late' ELSE 'verified' END`;
+}
+
+/** SQL: from when on a proof of list `asked` counts for the night that began `since`: a list with a schedule of its own has to be on time by that schedule. */
+export function countsFrom(since: Date, staleAfterHours: StaleAfterHours): Prisma.Sql {
+  const own = Object.keys(ownHours(staleAfterHours));
+  const began = Prisma.sql`${since}::timestamptz`;
+  if (own.length === 0) return began;
+  return Prisma.sql`CASE WHEN asked.resource = ANY(${own}::text[]) THEN now() - ${staleAfter(staleAfterHours)} ELSE ${began} END`;
 }
 
 /** SQL: the state of list `asked` of company `c`. Reads `NEWEST`. */
-export function stateOf(staleAfterHours: number): Prisma.Sql {
+export function stateOf(staleAfterHours: StaleAfterHours): Prisma.Sql {
   return Prisma.sql`CASE WHEN l.unavailable_since IS NOT NULL THEN 'unavailable' WHEN ended.status = 'failed' THEN 'failed'
     WHEN hold.opened_at IS NOT NULL THEN 'held' ELSE replace(${proofOf(staleAfterHours)}, 'verified', 'on_time') END`;
 }
@@ -82,7 +91,11 @@ const NO_NEWER_PROOF = Prisma.sql`CASE WHEN s.state = 'on_time' THEN ended.unver
 /** These resources of these companies, in both environments, by resource name, whether they were requested or not. */
 export async function findListStates(
   db: Pick<Database, 'prisma'>,
-  asked: { readonly companyIds: readonly string[]; readonly resources: readonly string[]; readonly staleAfterHours: number },
+  asked: {
+    readonly companyIds: readonly string[];
+    readonly resources: readonly string[];
+    readonly staleAfterHours: StaleAfterHours;
+  },
 ): Promise<ListWithState[]> {
   const { companyIds, resources, staleAfterHours } = asked;
   if (companyIds.length === 0) return [];
@@ -93,7 +106,7 @@ export async function findListStates(
         l.last_run_id AS "lastRunId", s.state,
         CASE s.state WHEN 'unavailable' THEN l.unavailable_since WHEN 'failed' THEN ${FAILING_SINCE} WHEN 'held' THEN hold.opened_at
           WHEN 'never' THEN ${NEVER_SINCE}
-          WHEN 'late' THEN l.last_verified_at + ${staleAfterHours}::int * interval '1 hour' ELSE l.last_verified_at END AS since,
+          WHEN 'late' THEN l.last_verified_at + ${staleAfter(staleAfterHours)} ELSE l.last_verified_at END AS since,
         CASE s.state WHEN 'unavailable' THEN s.state WHEN 'failed' THEN COALESCE(ended.code, 'internal_error') WHEN 'held' THEN hold.cause
           ELSE ${NO_NEWER_PROOF} END AS reason,
         CASE WHEN s.state IN ('unavailable', 'failed') THEN ended.service_says END AS "serviceSays",
@@ -112,7 +125,7 @@ export interface ListFilter {
   readonly resources: readonly string[];
   readonly state?: ListState | undefined;
   readonly proof?: ListProofState | undefined;
-  readonly staleAfterHours: number;
+  readonly staleAfterHours: StaleAfterHours;
 }
 
 /**

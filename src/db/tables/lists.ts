@@ -4,6 +4,7 @@
 
 import { type CompanyKey, describeCompany } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
+import { nightlyHours, ownHours, type StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 import { BY_INDEX } from '../statements/by-index.js';
@@ -213,7 +214,18 @@ export async function areAllProved(tx: Transaction, { resource }: Pick<ListKey, 
   return (await tx.list.count({ where: { resource, records: { gt: 0 }, lastVerifiedAt: null } })) === 0;
 }
 
-/** SQL: the last proof of list `l` is older than this many hours; null where it has none. */
-export function isOlderThan(hours: number): Prisma.Sql {
-  return Prisma.sql`(l.last_verified_at < now() - ${hours}::int * interval '1 hour')`;
+/** SQL: after how long without a proof the list named `resource` is late, as an interval. */
+export function staleAfter(hours: StaleAfterHours, resource = Prisma.sql`asked.resource`): Prisma.Sql {
+  const own = Object.entries(ownHours(hours)).map(
+    ([name, some]) => Prisma.sql`WHEN ${name}::text THEN ${Math.round(some * 3_600)}::int * interval '1 second'`,
+  );
+  const nightly = Prisma.sql`${nightlyHours(hours)}::int * interval '1 hour'`;
+  return own.length === 0
+    ? Prisma.sql`(${nightly})`
+    : Prisma.sql`(CASE ${resource} ${Prisma.join(own, ' ')} ELSE ${nightly} END)`;
+}
+
+/** SQL: the last proof of list `l`, named `resource`, is too old; null where it has none. */
+export function isTooOld(hours: StaleAfterHours): Prisma.Sql {
+  return Prisma.sql`(l.last_verified_at < now() - ${staleAfter(hours)})`;
 }

@@ -49,7 +49,7 @@ export interface NightToCount extends NightStart {
   readonly endedAt: Date | null;
   /** When it begins at the latest: whatever is due before belongs to this night. */
   readonly endsAt: Date;
-  /** How many lists a company has. */
+  /** How many lists of a company are walked every night. */
   readonly resources: number;
 }
 

@@ -8,6 +8,7 @@ export type OverdueKind =
   | 'abandoned_runs'
   | 'waiting_runs'
   | 'missed_syncs'
+  | 'missed_lists'
   | 'unused_links'
   | 'reauthorization_required'
   | 'never_proved'
@@ -39,6 +40,10 @@ export async function findOverdue(db: Reader, { environments }: { environments: 
          AND NOT EXISTS (SELECT FROM muster.runs WHERE status = 'running' AND heartbeat_at > now() - interval '1 minute')
        UNION ALL SELECT 'missed_syncs', 1, next_sync_at FROM muster.connections
        WHERE status = 'active' AND next_sync_at < now() - interval '15 minutes'
+       UNION ALL SELECT 'missed_lists', 1, s.next_sync_at FROM muster.scheduled_lists s JOIN muster.connections c USING (environment, company_id)
+       WHERE c.status = 'active' AND s.next_sync_at < now() - interval '15 minutes' AND NOT EXISTS (
+         SELECT FROM muster.runs r WHERE r.environment = s.environment AND r.company_id = s.company_id AND r.kind = 'sync'
+           AND r.status IN ('queued', 'running'))
        UNION ALL SELECT 'unused_links', 1, expires_at FROM muster.connect_links
        WHERE completed_at IS NULL AND expires_at < now() AND expires_at > now() - interval '14 days'
        UNION ALL SELECT cause, companies, first_seen_at FROM muster.issues

@@ -1,16 +1,18 @@
 // Lists that were never proved: since when their first proof is due, and the records that their newest walk rejected. Reads muster.lists, muster.walks and
 // muster.rejected_records, and locks nothing.
 import type { Environment } from '../../core/company.js';
+import type { StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
+import { staleAfter } from './lists.js';
 
 /**
- * SQL: a list `l` of a company `c` was not proved within this many hours after its first walk and the company's onboarding. A list without
+ * SQL: the list `asked`, `l` of a company `c`, was not proved within these hours after its first walk and the company's onboarding. A list without
  * a walk has no row, and the onboarding counts, unless other lists of the company were walked: then the list is new in the catalogue. A list
  * that the company does not have needs no proof.
  */
-export function lacksFirstProof(hours: number): Prisma.Sql {
-  return Prisma.sql`(l.last_verified_at IS NULL AND l.unavailable_since IS NULL AND GREATEST(c.created_at, l.begun_at) < now() - ${hours}::int * interval '1 hour'
+export function lacksFirstProof(hours: StaleAfterHours): Prisma.Sql {
+  return Prisma.sql`(l.last_verified_at IS NULL AND l.unavailable_since IS NULL AND GREATEST(c.created_at, l.begun_at) < now() - ${staleAfter(hours)}
     AND (l.resource IS NOT NULL OR NOT EXISTS (
       SELECT FROM muster.lists o WHERE o.environment = c.environment AND o.company_id = c.company_id)))`;
 }
