@@ -70,6 +70,7 @@ import { listSyncs } from './runs/list-syncs.js';
 import { nightlySyncs } from './runs/nightly-syncs.js';
 import { nightlyVerifications } from './runs/nightly-verifications.js';
 import { nightSweep } from './runs/nights.js';
+import { followQuietHours } from './runs/quiet-hours.js';
 import { RunExecutor } from './runs/run-executor.js';
 import { RunLeases } from './runs/run-leases.js';
 import { Runs } from './runs/runs.js';
@@ -137,7 +138,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
 
 /** The parts that every role needs, and that do nothing by themselves. */
 async function openShared(config: Config, url: string, logger: Logger, stack: StopStack) {
-  const { providers, schedule, refreshMarginSeconds } = config;
+  const { providers, schedule, quiet, refreshMarginSeconds } = config;
   const clock = systemClock;
   const catalogue = loadCatalogue(config.cataloguePath, config.privacyKey);
   const db = openDatabase({ url, poolSize: config.workerConcurrency + 6, stepPoolSize: config.workerConcurrency });
@@ -175,8 +176,9 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const received = new UnsavedTokenPairs(logger);
   stack.push({ name: 'received pairs', stop: () => received.settle() });
   const oauth = { db, clock, logger, vault, connections, endpoints, received, journal, refreshMarginSeconds };
-  const tokens = new AccessTokenManager(oauth);
-  stack.push({ name: 'access tokens', stop: () => tokens.settle() });
+  // A person waits for the ones, at any hour; the others wait for the end of quiet hours.
+  const [tokens, quietTokens] = [new AccessTokenManager(oauth), new AccessTokenManager({ ...oauth, quiet })];
+  for (const manager of [tokens, quietTokens]) stack.push({ name: 'access tokens', stop: () => manager.settle() });
   const onboarding = new Onboarding(oauth);
   const links = new ConnectLinks({ ...oauth, keyring, publicUrl: config.publicUrl });
   const flows = new AuthorizationFlows(db, keyring, clock);
@@ -186,7 +188,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   await backend.requireReachable();
   const runQueue = new RunQueue(backend, logger);
   stack.push({ name: 'run queue', stop: () => runQueue.close() });
-  const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: runQueue });
+  const runs = new Runs({ db, catalogue, schedule, quiet, clock, dispatcher: runQueue });
   const checks = openCheckConnection(url);
   stack.push({ name: 'readiness', stop: () => checks.end() });
   const readiness: readonly ReadinessCheck[] = [
@@ -208,7 +210,8 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
     staleAfterHours,
     suppressions,
     apiClients,
-    tokens,
+    quiet,
+    quietTokens,
     onboarding,
     flows,
     links,
@@ -226,10 +229,12 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, clock, logger, catalogue, worker: name, tokens, backend, runQueue, deliverer } = shared;
+  const { db, clock, logger, catalogue, worker: name, quietTokens: tokens, backend, runQueue, deliverer } = shared;
   const { schedule, workerConcurrency: concurrency } = config;
+  await followQuietHours(db, shared);
   const executor = new RunExecutor({
     ...shared,
+    tokensOf: (company) => tokens.sourceFor(company),
     store: new WalkStore(db, clock, skipUnchanged, shared.suppressions),
     rowHashOf: skipUnchanged.rowHashOf,
   });

@@ -15,6 +15,7 @@ import { connectLinkRoutes } from './companies/connect-links.js';
 import { forgetRoutes } from './companies/forget.js';
 import { heldTokenRoutes } from './companies/held-tokens.js';
 import { quarantinedTokenRoutes } from './companies/quarantined-tokens.js';
+import { quietHoursRoute } from './companies/quiet-hours.js';
 import { recordRoutes } from './companies/records.js';
 import { RefusedTokens } from './companies/refused-tokens.js';
 import { type TryRouteDependencies, tryRoute } from './companies/try.js';
@@ -185,6 +186,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         heldTokenRoutes,
         rekeyRoutes,
         forgetRoutes,
+        quietHoursRoute,
         recordRoutes,
         tryRoute,
         changeRoutes,

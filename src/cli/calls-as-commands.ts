@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   'POST /api/companies/{environment}/{company}/connect-link': 'connect-link',
   'POST /api/companies/{environment}/{company}/forget': 'forget',
   'POST /api/companies/{environment}/{company}/pause': 'pause',
+  'POST /api/companies/{environment}/{company}/quiet-hours': 'quiet-hours',
   'POST /api/companies/{environment}/{company}/rekey': 'rekey',
   'POST /api/companies/{environment}/{company}/resume': 'resume',
   'POST /api/companies/{environment}/{company}/sync': 'sync',

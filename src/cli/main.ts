@@ -27,6 +27,7 @@ import { registerNotifications } from './operate/notifications.js';
 import { registerOnboard } from './operate/onboard.js';
 import { registerQuarantinedTokens, registerReleaseTokens } from './operate/quarantined-tokens.js';
 import { registerQueue } from './operate/queue.js';
+import { registerQuietHours } from './operate/quiet-hours.js';
 import { registerRecords } from './operate/records.js';
 import { registerRejected } from './operate/rejected.js';
 import { registerRuns } from './operate/runs.js';
@@ -84,7 +85,14 @@ const GROUPS: Readonly<Record<string, readonly ((program: Command) => void)[]>> 
     registerRejected,
     registerQueue,
   ],
-  'Sync and decide:': [registerSync, registerVerify, registerHolds, registerPauseAndResume, registerNotifications],
+  'Sync and decide:': [
+    registerSync,
+    registerVerify,
+    registerHolds,
+    registerPauseAndResume,
+    registerQuietHours,
+    registerNotifications,
+  ],
   'Connect companies:': [registerOnboard, registerConnectLink, registerRemove, registerQuarantinedTokens, registerReleaseTokens],
   'Read what was mirrored:': [
     registerRecords,

@@ -6,6 +6,7 @@ import { type Fault, FaultsError } from '../core/errors.js';
 import { present } from '../core/json.js';
 import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
+import { QuietHours } from '../core/quiet-hours.js';
 import { type OidcSettings, signInCallback } from '../dashboard/sign-in/oidc-settings.js';
 import { Proxies } from '../http/proxy/proxies.js';
 import { registerPasswordOf, registerSecret } from '../observability/secret-registry.js';
@@ -127,6 +128,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     port: values.PORT,
     publicUrl,
     schedule: { cron: values.SYNC_CRON, timezone: values.SYNC_TIMEZONE, spreadMinutes: values.SYNC_SPREAD_MINUTES },
+    quiet: new QuietHours({ windows: values.QUIET_HOURS ?? [], timezone: values.SYNC_TIMEZONE }),
     staleAfterHours: values.STALE_AFTER_HOURS,
     providers,
     workerConcurrency: values.WORKER_CONCURRENCY,

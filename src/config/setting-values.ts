@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CRON_RULE, isCron } from '../core/cron.js';
+import { readQuietWindows } from '../core/quiet-hours.js';
 import { type EncryptionKey, Secret } from '../core/secret.js';
 import { AddressFault, readDatabaseAddress } from '../db/connection/database-address.js';
 import { type NoProxyRule, readNoProxyEntry } from '../http/proxy/no-proxy.js';
@@ -199,6 +200,14 @@ export const timezone = checked(
   (name) => /^[A-Za-z]/.test(name) && succeeds(() => Intl.DateTimeFormat('en', { timeZone: name })),
   'must be the name of an IANA time zone',
 );
+
+/** Windows of local time, such as 07:00-09:00,12:00-13:00. */
+export const quietHours = z.string().transform((text, context) => {
+  const read = readQuietWindows(text);
+  if ('windows' in read) return read.windows;
+  for (const problem of read.problems) context.addIssue(problem);
+  return z.NEVER;
+});
 
 function succeeds(work: () => unknown): boolean {
   try {

@@ -91,6 +91,11 @@ export const SETTINGS = z.object({
     help: 'Window after `SYNC_CRON` over which the companies are spread.',
     example: '120',
   }),
+  QUIET_HOURS: optional(value.quietHours, {
+    help: 'Times of the day, in `SYNC_TIMEZONE`, in which nothing is asked of the service ([quiet hours](operating.md#quiet-hours)): comma-separated windows, which may pass midnight.',
+    unset: 'the service is asked at any hour',
+    example: '07:00-09:00,12:00-13:00',
+  }),
   VERIFY_SHARE_PER_NIGHT: optional(value.share, {
     help: 'Share of the companies whose mirror is compared with the service each night after their sync, in turn.',
     unset: 'only on request',

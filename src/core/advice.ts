@@ -50,6 +50,9 @@ export const ADVICE: Readonly<Record<ErrorCode | ReauthorizationReason, string>>
   company_paused: 'Resume the company first.',
   reauthorization_required: AUTHORIZE,
   grant_changed: 'Nothing: the next attempt reads the list from its start.',
+  invalid_quiet_hours: 'Correct the windows that the message names, and send them again.',
+  quiet_hours:
+    'Nothing: Muster goes on at the time that the message names. To have it go on now, change the quiet hours of the company.',
   token_refused: `${AUTHORIZE} If new tokens are refused, too, check CLIENT_ID and CLIENT_SECRET of this environment.`,
   refresh_outcome_unknown: AUTHORIZE,
   token_for_another_company: `${AUTHORIZE} To onboard the other company, use a token of it.`,

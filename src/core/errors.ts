@@ -47,6 +47,8 @@ export const ERROR_CODES = {
   tokens_held: { status: 503, retryable: true },
   hold_not_open: { status: 409, retryable: false },
   rekey_required: { status: 409, retryable: false },
+  quiet_hours: { status: 409, retryable: true },
+  invalid_quiet_hours: { status: 422, retryable: false },
   // The service
   service_unreachable: { status: 502, retryable: true },
   service_timeout: { status: 502, retryable: true },

@@ -102,7 +102,7 @@ export class ApiClient {
   /**
    * Throws ServiceError: `access_token_refused` if the company's own record, too, refuses a token that was just renewed (and was reported to the token source),
    * `service_refused` (401 to this request alone, 403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,
-   * `service_unreachable`, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` throws. Retryable
+   * `service_unreachable`, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` and the requester's `requireMayLeave` throw. Retryable
    * errors are thrown after the last attempt.
    */
   request(outgoing: ApiRequest): Promise<ApiResponse> {
@@ -198,11 +198,13 @@ export class ApiClient {
     const { requester = NO_COMPANY, tokens, signal } = outgoing;
     const permit = await (this.#parts.budget ?? UNBOUNDED).admit(requester, signal);
     let newest = token;
-    if (permit.waitedMs > TOKEN_KEEPS_MS)
-      newest = await tokens.get().catch((error: unknown) => {
-        permit.unused();
-        throw error;
-      });
+    try {
+      if (permit.waitedMs > TOKEN_KEEPS_MS) newest = await tokens.get();
+      requester.requireMayLeave?.();
+    } catch (error) {
+      permit.unused();
+      throw error;
+    }
     const response = await this.#exchange(outgoing, url, newest, permit);
     const isTaken = SUCCESS.has(response.status) || response.status === 304;
     if (isTaken) await tokens.evidence?.taken(outgoing.mayBeWitness ? `${url.origin}${url.pathname}` : undefined);

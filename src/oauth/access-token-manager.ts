@@ -5,6 +5,7 @@ import type { Secret } from '../core/secret.js';
 import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import { lockConnection } from '../db/tables/connections.js';
+import { putOffDueRefreshes } from '../db/tables/quiet-tokens.js';
 import { endTrial } from '../db/tables/refresh-breakers.js';
 import { recordRefused } from '../db/tables/refused-tokens.js';
 import {
@@ -19,8 +20,9 @@ import {
   takeLeaseAlone,
 } from '../db/tables/tokens.js';
 import { recordPathOf, type TokenSource } from '../http/token-source.js';
+import { adoptSuccessor } from './adopt-successor.js';
 import type { Dependencies } from './grant-store.js';
-import { adoptSuccessor, RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
+import { RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 import { KnownEvidence } from './token-evidence.js';
 import { answerText } from './token-response.js';
@@ -91,11 +93,22 @@ export class AccessTokenManager {
 
   /**
    * Companies whose token is due for a refresh, the longest due first. They include paused companies, because a refresh token may
-   * expire unused and resuming must work, but never a company that must authorize again.
+   * expire unused and resuming must work, but never a company that must authorize again. In quiet hours it puts due refreshes off to their end.
    */
   async due(limit: number): Promise<CompanyKey[]> {
-    const environments = Object.keys(this.#deps.endpoints);
-    return withDatabaseErrors(findDueTokens(this.#deps.db, { environments, limit }));
+    const { db, endpoints, clock, quiet } = this.#deps;
+    const environments = Object.keys(endpoints);
+    for (;;) {
+      const due = await withDatabaseErrors(findDueTokens(db, { environments, limit }));
+      const now = clock.now();
+      const judged = due.map(({ quietHours, ...company }) => ({ company, end: quiet?.endOf(quietHours, now) }));
+      const inQuiet = judged.flatMap(({ company, end }) =>
+        end === undefined ? [] : [{ ...company, quietUntil: new Date(end) }],
+      );
+      const putOff = inQuiet.length > 0 ? await withDatabaseErrors(putOffDueRefreshes(db, inQuiet)) : 0;
+      // Companies that follow a whole batch in quiet hours must not wait for their end.
+      if (due.length < limit || putOff === 0) return judged.flatMap(({ company, end }) => (end === undefined ? [company] : []));
+    }
   }
 
   /** Resolves when this process runs no refresh. Await it before you close the database. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, logFieldsOf } from '../core/company.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
+import type { QuietHours } from '../core/quiet-hours.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
@@ -32,6 +33,8 @@ export interface Dependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly refreshMarginSeconds?: number | undefined;
+  /** Refreshes wait for their end. Unset where a person waits for the token. */
+  readonly quiet?: QuietHours | undefined;
   /** 0 to 1; Math.random unless a test owns it. */
   readonly random?: () => number;
 }

@@ -1,6 +1,7 @@
 import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
+import { inQuietHours } from '../core/quiet-hours.js';
 import { digest, type Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction, untilCommitted } from '../db/connection/transaction.js';
@@ -12,7 +13,7 @@ import {
   recordConnectionGrant,
 } from '../db/tables/connections.js';
 import { hastenPutOffs, type RefusingAnswer } from '../db/tables/put-off-tokens.js';
-import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
+import { putOffRefresh } from '../db/tables/quiet-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
 import { abandonAttempt, beginAttempt, findToken, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
 import { GrantedToken } from '../http/token-source.js';
@@ -51,6 +52,7 @@ export class RefreshAttempt {
 
   async make(): Promise<Secret> {
     const { db, clock } = this.#deps;
+    await this.#keepQuiet();
     const begun = await beginAttempt(db, { ...this.#state, neededMs: NEEDED_MS });
     if (!begun) throw tokenBusy(this.#company);
     // The database has just checked the lease by its own clock; this catches a process that was frozen since.
@@ -58,8 +60,20 @@ export class RefreshAttempt {
       await this.#postpone('token_busy', { delaySeconds: this.#delaySeconds() });
       throw tokenBusy(this.#company);
     }
+    // They may have begun just now.
+    await this.#keepQuiet();
     const sentAt = clock.monotonic();
     return this.#conclude(await this.#endpoint.refresh(this.#refreshToken), sentAt);
+  }
+
+  /** Throws `quiet_hours` in quiet hours, to whose end it puts the refresh off. */
+  async #keepQuiet(): Promise<void> {
+    const { db, clock, quiet } = this.#deps;
+    const end = quiet?.endOf(this.#state.quietHours, clock.now());
+    if (end === undefined) return;
+    const quietUntil = new Date(end);
+    await untilCommitted(() => putOffRefresh(db, { ...this.#state, isUnanswered: this.#isUnanswered, quietUntil }));
+    throw inQuietHours(end);
   }
 
   async #conclude(answer: TokenResponse, sentAt: number): Promise<Secret> {
@@ -262,27 +276,6 @@ type Failure = RefusingAnswer & {
 /** The service's answer, for the log. The name is `answered_error`, because pino uses `error` for errors. */
 function answeredFields({ status, error }: RefusingAnswer = {}) {
   return { ...(status !== undefined && { answered_status: status }), ...(error !== undefined && { answered_error: error }) };
-}
-
-/**
- * Moves the successor of this token from quarantine to the company's row, if an earlier refresh was answered but could not be stored there.
- * Returns whether it did; the token is then due at once. It looks only if an attempt has no outcome, which is rare.
- */
-export async function adoptSuccessor({ db, vault, connections }: Dependencies, state: StoredToken): Promise<boolean> {
-  const { company, isUnanswered } = state;
-  if (!isUnanswered) return false;
-  const successorOf = digest(vault.openRefresh(state).reveal());
-  const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf });
-  if (successor?.companyId !== company.companyId) return false;
-  return inTransaction(db, async (tx) => {
-    if (!(await lockConnection(tx, company))) return false;
-    const refreshToken = vault.openRefresh({ company, refreshToken: successor.refreshToken });
-    const pair = vault.seal(company, { accessToken: undefined, refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 0 });
-    if ((await replaceToken(tx, { spent: state, pair })) === undefined) return false;
-    await deleteSuccessors(tx, { environment: company.environment, successorOf });
-    await connections.regain(company, tx);
-    return true;
-  });
 }
 
 /** Throws `company_not_found`, `reauthorization_required`. */

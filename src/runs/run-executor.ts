@@ -2,10 +2,12 @@ import { type Catalogue, nightlyLists } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey, Environment } from '../core/company.js';
 import { type ErrorView, isMusterError, MusterError } from '../core/errors.js';
+import { inQuietHours, type QuietHours } from '../core/quiet-hours.js';
 import type { Database } from '../db/connection/database.js';
 import { isPassingTrouble } from '../db/connection/sql-state.js';
 import { falseEtags } from '../db/tables/etag-trust.js';
-import { type ClaimedRun, endRun, postponeRun, type RunTrigger, releaseRun, type WalkToDo } from '../db/tables/runs.js';
+import { postponeRun, putOffRun, releaseRun } from '../db/tables/run-releases.js';
+import { type ClaimedRun, endRun, type RunTrigger, type WalkToDo } from '../db/tables/runs.js';
 import type { EndStatus } from '../db/tables/walks.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { Requester } from '../http/budget/request-budget.js';
@@ -32,6 +34,7 @@ export interface ExecutorDependencies extends SecondReaderDependencies {
   /** `base`: a further host of that environment's API. Throws `environment_not_configured`. */
   readonly apiOf: (environment: Environment, base?: string) => Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly clock: Clock;
+  readonly quiet: QuietHours;
   /** All walks of this process share it. */
   readonly answers: ResponseMemory;
   readonly logger: Logger;
@@ -46,6 +49,7 @@ interface Attempt {
   readonly tokens: TokenSource;
   /** Resolves once the company's own record is mirrored. It is requested together with the first page; no page is committed before. */
   readonly record: Promise<void>;
+  readonly requester: Requester;
   readonly shouldYield: () => boolean;
   readonly log: Logger;
 }
@@ -64,7 +68,9 @@ export class RunExecutor {
     this.#secondReader = new SecondReader(deps);
   }
 
-  /** Returns `continue` if the run was released and has more to do; `over` if it ended, waits to retry, or was lost. */
+  /**
+   * Returns `continue` if the run was released and has more to do; `over` if it ended, waits to retry or for the end of quiet hours, or was lost.
+   */
   async execute(leased: LeasedRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
     const { run } = leased;
     const { db, logger } = this.#deps;
@@ -82,23 +88,28 @@ export class RunExecutor {
         await finishRun(db, run, 'failed', { code: 'worker_died', message });
         return 'over';
       }
+      if (this.#quietEnd(leased) !== undefined) return await this.#giveUp(leased, { isAsked: false }, log);
       const tokens = this.#deps.tokensOf(run.company);
+      const requester = this.#requesterOf(leased);
       const { walks } = run;
       // A verification read does not read the company's record. The nightly run does, and one that comes every few minutes need not.
       const isLeftOut = run.kind === 'verify' || (run.trigger === 'scheduled' && nightlyLists(this.#deps.catalogue).length > 0);
       const isBegun = isLeftOut || walks[0]?.position !== 0 || walks[0].pages > 0;
-      if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([leased.signal, over.signal]), log);
+      if (!isBegun)
+        record = this.#mirrorCompanyRecord(run, tokens, requester, AbortSignal.any([leased.signal, over.signal]), log);
       // The walks that await it see its failure.
       record.catch(() => {});
       const failures: WalkFailure[] = [];
+      // A walk that stops by itself commits the pages that have come; one that is stopped at a request may not.
+      const stopsHere = () => shouldYield() || this.#quietEnd(leased) !== undefined;
       for (const walk of walks) {
-        const end = await this.#walk(walk, { leased, tokens, record, shouldYield, log });
-        if (end === 'yielded') return (await releaseRun(db, run)) ? 'continue' : 'over';
+        const end = await this.#walk(walk, { leased, tokens, record, requester, shouldYield: stopsHere, log });
+        if (end === 'yielded') return await this.#giveUp(leased, { isAsked: true }, log);
         if (end !== 'succeeded') failures.push(end);
       }
       await record;
       if (failures.length > 0) {
-        await this.#retryOrFail(run, failures, walksFailed(failures), log);
+        await this.#retryOrFail(leased, failures, walksFailed(failures), log);
       } else if (await finishRun(db, run, 'succeeded')) {
         log.info('run succeeded');
       } else if (await releaseRun(db, run)) {
@@ -117,7 +128,7 @@ export class RunExecutor {
     }
   }
 
-  async #walk({ id, resource }: WalkToDo, { leased, tokens, record, shouldYield, log }: Attempt): Promise<WalkEnd> {
+  async #walk({ id, resource }: WalkToDo, { leased, tokens, record, requester, shouldYield, log }: Attempt): Promise<WalkEnd> {
     const { store, clock, answers, catalogue, apiOf } = this.#deps;
     const { run, signal } = leased;
     let opened: OpenWalk | undefined;
@@ -129,7 +140,7 @@ export class RunExecutor {
           `The catalogue no longer has the list ${resource}: put it back, or request a new run.`,
         );
       const { environment, companyId } = run.company;
-      const api = withRecord(apiOf(environment, endpoint.base), requesterOf(run), record);
+      const api = withRecord(apiOf(environment, endpoint.base), requester, record);
       if (run.kind === 'verify') {
         if (shouldYield()) return 'yielded';
         await this.#secondReader.read({ walkId: id, run, endpoint, api, tokens, signal });
@@ -157,12 +168,18 @@ export class RunExecutor {
   }
 
   /** Mirrors the company's own record. The lists matter more: a service that does not give the record fails no run. */
-  async #mirrorCompanyRecord(run: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
+  async #mirrorCompanyRecord(
+    run: ClaimedRun,
+    tokens: TokenSource,
+    requester: Requester,
+    signal: AbortSignal,
+    log: Logger,
+  ): Promise<void> {
     const { company } = run;
     try {
       const api = this.#deps.apiOf(company.environment);
       const path = recordPathOf(company);
-      const record = await api.request({ method: 'GET', path, tokens, signal, requester: requesterOf(run), takesRefusals: true });
+      const record = await api.request({ method: 'GET', path, tokens, signal, requester, takesRefusals: true });
       await writeCompanyRecord(this.#deps.db, { run, company }, textOf(record));
     } catch (error) {
       if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
@@ -170,13 +187,45 @@ export class RunExecutor {
     }
   }
 
-  async #interrupted({ run, interruption }: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
+  /** Gives the claim up on a run that goes on: in quiet hours it is put off to their end, otherwise any worker may go on with it. */
+  async #giveUp(leased: LeasedRun, { isAsked }: { isAsked: boolean }, log: Logger): Promise<'continue' | 'over'> {
     const { db } = this.#deps;
+    const end = this.#quietEnd(leased);
+    if (end === undefined) return (await releaseRun(db, leased.run)) ? 'continue' : 'over';
+    const quietUntil = new Date(end);
+    await putOffRun(db, { ...leased.run, quietUntil, isAsked });
+    log.info({ until: quietUntil.toISOString() }, 'the run waits for the end of the quiet hours');
+    return 'over';
+  }
+
+  /** The end of the quiet hours that the company is in, now or in `inMs`; undefined if it is in none. */
+  #quietEnd({ quietHours }: LeasedRun, inMs = 0): number | undefined {
+    const { quiet, clock } = this.#deps;
+    return quiet.endOf(quietHours, clock.now() + inMs);
+  }
+
+  /** A run is urgent, since a person waits for it, unless the schedule or a request for many companies has made it. */
+  #requesterOf(leased: LeasedRun): Requester {
+    const { company, trigger } = leased.run;
+    return {
+      company: company.companyId,
+      urgent: !UNATTENDED.has(trigger),
+      requireMayLeave: () => {
+        const end = this.#quietEnd(leased);
+        if (end !== undefined) throw inQuietHours(end);
+      },
+    };
+  }
+
+  async #interrupted(leased: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
+    const { db } = this.#deps;
+    const { run, interruption } = leased;
     if (interruption === 'cancelled') {
       await finishRun(db, run, 'cancelled');
       return 'over';
     }
-    if (interruption === 'stopping') return (await releaseRun(db, run)) ? 'continue' : 'over';
+    if (interruption === 'stopping' || (interruption === undefined && isMusterError(error, 'quiet_hours')))
+      return this.#giveUp(leased, { isAsked: true }, log);
     if (interruption === 'paused') {
       log.info('the company was paused; its run goes on when it is resumed');
     } else if (interruption === 'lost' || isMusterError(error, 'fenced')) {
@@ -184,7 +233,7 @@ export class RunExecutor {
     } else if (isPassingTrouble(error)) {
       log.warn({ err: error }, 'the database interrupted the run; the sweeper puts it before the workers again');
     } else {
-      await this.#retryOrFail(run, [{ error, mayPass: mayPass(error) }], viewError(error), log);
+      await this.#retryOrFail(leased, [{ error, mayPass: mayPass(error) }], viewError(error), log);
       return 'over';
     }
     await releaseRun(db, run);
@@ -192,19 +241,21 @@ export class RunExecutor {
   }
 
   async #retryOrFail(
-    run: ClaimedRun,
+    leased: LeasedRun,
     failures: readonly Pick<WalkFailure, 'error' | 'mayPass'>[],
     error: ErrorView,
     log: Logger,
   ): Promise<void> {
     const { db } = this.#deps;
+    const { run } = leased;
     const delaySeconds = retryDelay(run.attempts, failures);
     if (delaySeconds === undefined) {
       log.error({ err: failures[0]?.error }, `run failed: ${error.code}`);
       await finishRun(db, run, 'failed', error);
     } else {
       log.warn({ err: failures[0]?.error, retry_in_seconds: delaySeconds }, `run waits to retry: ${error.code}`);
-      await postponeRun(db, { ...run, delaySeconds, error });
+      const end = this.#quietEnd(leased, delaySeconds * 1_000);
+      await postponeRun(db, { ...run, delaySeconds, error, ...(end !== undefined && { quietUntil: new Date(end) }) });
     }
   }
 }
@@ -230,8 +281,3 @@ function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, requester: R
 
 /** The schedule or a request for many companies has made such a run. */
 const UNATTENDED: ReadonlySet<RunTrigger> = new Set(['nightly', 'scheduled', 'resync', 'nightly_verify']);
-
-/** A run is urgent, since a person waits for it, unless the schedule or a request for many companies has made it. */
-function requesterOf({ company, trigger }: ClaimedRun): Requester {
-  return { company: company.companyId, urgent: !UNATTENDED.has(trigger) };
-}

@@ -9,8 +9,12 @@ export type Interruption = 'cancelled' | 'paused' | 'lost' | 'stopping';
 export class LeasedRun {
   readonly #abort = new AbortController();
   interruption: Interruption | undefined;
+  /** The quiet hours of the run's company, which a person may change while it runs. */
+  quietHours: string | null;
 
-  constructor(readonly run: ClaimedRun) {}
+  constructor(readonly run: ClaimedRun) {
+    this.quietHours = run.quietHours;
+  }
 
   /** Aborts when the work must end at once. */
   get signal(): AbortSignal {
@@ -73,6 +77,7 @@ export class RunLeases {
       const living = new Map(claims.map((claim) => [claim.id, claim]));
       for (const lease of leases) {
         const claim = living.get(lease.run.id);
+        if (claim) lease.quietHours = claim.quietHours;
         if (claim?.epoch !== lease.run.epoch) lease.interrupt('lost');
         else if (claim.cancelRequested) lease.interrupt('cancelled');
         else if (claim.paused) lease.interrupt('paused');

@@ -1,8 +1,9 @@
 import { type Catalogue, nightlyLists, withParents } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
+import type { QuietHours } from '../core/quiet-hours.js';
 import type { Transaction } from '../db/connection/transaction.js';
-import { type LockedConnection, lockConnections, setNextSyncs } from '../db/tables/connections.js';
+import { type LockedConnection, lockConnections, type OwnQuietHours, setNextSyncs } from '../db/tables/connections.js';
 import { findUnavailable } from '../db/tables/lists.js';
 import { hastenRefreshes } from '../db/tables/put-off-tokens.js';
 import { takeRunRequests } from '../db/tables/run-requests.js';
@@ -46,6 +47,7 @@ const ASKED_FOR: ReadonlySet<SyncTrigger> = new Set(['manual', 'resync']);
 interface RequestDependencies {
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
+  readonly quiet: QuietHours;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -54,10 +56,11 @@ interface RequestDependencies {
 export type RequestOutcomes = ReadonlyMap<string, ClaimableRun | MusterError>;
 
 /**
- * Returns the queued or running run of each company, or a new one. A run that waits to retry starts now. If the schedule asks, such a run
- * ends, since it would walk only its unfinished lists: a new run walks these and every list of the night. For a company that cannot be synced, it
- * returns the error: company_paused, reauthorization_required. A company that is gone, not due, not requested or awaited (`awaits`) has no outcome. With `skipLocked`, a
- * company whose connection another transaction has locked has none either, so that a request for many companies never waits.
+ * Returns the queued or running run of each company, or a new one. A run that waits to retry starts now, and in quiet hours at their end,
+ * as a new one does. If the schedule asks, such a run ends, since it would walk only its unfinished lists: a new run walks these and every
+ * list of the night. For a company that cannot be synced, it returns the error: company_paused, reauthorization_required. A company that is
+ * gone, not due, not requested or awaited (`awaits`) has no outcome. With `skipLocked`, a company whose connection another transaction has
+ * locked has none either, so that a request for many companies never waits.
  *
  * Many companies take the same few statements as one, with the same texts, since PostgreSQL plans each new text. The connections stay
  * locked until the transaction ends, so that one request at a time decides whether to add a run.
@@ -93,7 +96,11 @@ export async function requestRuns(
     active.filter((run) => awaits(options, run)),
   );
   const answering = among(active, syncable);
-  await startRunsNow(tx, { ids: answering.map(({ id }) => id) });
+  const connectionOf = new Map(syncable.map((connection) => [keyText(connection), connection]));
+  await startRunsNow(
+    tx,
+    answering.map((run) => ({ id: run.id, quietUntil: quietUntil(connectionOf.get(keyText(run))!, deps) })),
+  );
   if (ASKED_FOR.has(options.trigger) && syncable.length > 0) await hastenRefreshes(tx, { companies: syncable });
   for (const run of answering) answers.set(keyText(run), run);
   const idle = syncable.filter((company) => !answers.has(keyText(company)));
@@ -157,11 +164,13 @@ async function createRuns(
     mode = 'resume',
     resourcesOf,
   }: RunOptions & { readonly resourcesOf: (company: CompanyKey) => readonly string[] | undefined },
-  { catalogue }: RequestDependencies,
+  deps: RequestDependencies,
 ): Promise<(CompanyKey & RunClaim)[]> {
   if (companies.length === 0) return [];
+  const { catalogue } = deps;
   const lastWalks = await walksOfRuns(tx, { runIds: unfinished.map(({ id }) => id) });
-  const runs = await insertRuns(tx, { companies, trigger, mode });
+  const starting = companies.map((company) => ({ ...company, quietUntil: quietUntil(company, deps) }));
+  const runs = await insertRuns(tx, { companies: starting, trigger, mode });
   const planned = runs.flatMap(({ id: runId, environment, companyId }) => {
     const earlier = lastWalks.filter((walk) => keyText(walk) === keyText({ environment, companyId }));
     const left = replacing.has(keyText({ environment, companyId })) ? earlier.filter(({ succeeded }) => !succeeded) : [];
@@ -196,16 +205,18 @@ export async function requestVerification(
   tx: Transaction,
   company: CompanyKey,
   { trigger, resources }: { readonly trigger: VerifyTrigger; readonly resources?: readonly string[] },
-  { catalogue }: Pick<RequestDependencies, 'catalogue'>,
+  deps: Pick<RequestDependencies, 'catalogue' | 'quiet' | 'now'>,
 ): Promise<(ClaimableRun & CompanyKey) | MusterError | undefined> {
   const [connection] = await lockConnections(tx, { companies: [company], onlyDue: false, skipLocked: false });
   if (!connection || connection.status !== 'active') return connection && refusalOf(connection);
   const [last] = await lastRunsOf(tx, { companies: [company], kind: 'verify' });
   if (last?.status === 'queued' || last?.status === 'running') {
-    await startRunsNow(tx, { ids: [last.id] });
+    await startRunsNow(tx, [{ id: last.id, quietUntil: quietUntil(connection, deps) }]);
     return last;
   }
-  const [run] = await insertRuns(tx, { companies: [company], trigger, mode: 'full' });
+  const { catalogue } = deps;
+  const starting = [{ ...company, quietUntil: quietUntil(connection, deps) }];
+  const [run] = await insertRuns(tx, { companies: starting, trigger, mode: 'full' });
   const walks = planWalks({
     catalogue,
     mode: 'full',
@@ -215,6 +226,12 @@ export async function requestVerification(
   const planned = walks.map(({ resource }, position) => ({ ...company, runId: run!.id, resource, position }));
   await insertWalks(tx, { walks: planned, kind: 'verify' });
   return run;
+}
+
+/** The end of the quiet hours in which the company is now; null if it is in none. */
+function quietUntil({ quietHours }: OwnQuietHours, { quiet, now }: Pick<RequestDependencies, 'quiet' | 'now'>): Date | null {
+  const end = quiet.endOf(quietHours, now);
+  return end === undefined ? null : new Date(end);
 }
 
 /** The lists of the company without the unavailable ones, which have no mirror to compare with. */

@@ -2,6 +2,7 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, companyNotFound, describeCompany, type Environment, keyText } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
+import type { QuietHours } from '../core/quiet-hours.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import type { Page } from '../db/statements/cursor.js';
@@ -27,6 +28,7 @@ interface RunsDependencies {
   readonly db: Database;
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
+  readonly quiet: QuietHours;
   readonly clock: Clock;
   readonly dispatcher: RunDispatcher;
 }
@@ -139,10 +141,11 @@ export class Runs {
     readonly trigger: VerifyTrigger;
     readonly resources?: readonly string[];
   }): Promise<RunRow> {
-    const { db, catalogue, dispatcher } = this.#deps;
+    const { db, catalogue, quiet, clock, dispatcher } = this.#deps;
     this.#requireKnown(options.resources);
     await requireOurs(db);
-    const outcome = await inTransaction(db, (tx) => requestVerification(tx, company, options, { catalogue }));
+    const deps = { catalogue, quiet, now: clock.now() };
+    const outcome = await inTransaction(db, (tx) => requestVerification(tx, company, options, deps));
     if (outcome && isRun(outcome)) await dispatcher.dispatch([outcome]);
     return this.#runOf(company, outcome);
   }
@@ -190,8 +193,8 @@ export class Runs {
     options: RunOptions,
     locking?: { skipLocked: boolean },
   ): Promise<RequestOutcomes> {
-    const { db, catalogue, schedule, clock, dispatcher } = this.#deps;
-    const deps = { catalogue, schedule, now: clock.now() };
+    const { db, catalogue, schedule, quiet, clock, dispatcher } = this.#deps;
+    const deps = { catalogue, schedule, quiet, now: clock.now() };
     const outcomes = await inTransaction(db, (tx) => requestRuns(tx, companies, options, deps, locking));
     await dispatcher.dispatch([...outcomes.values()].filter(isRun));
     return outcomes;

@@ -29,6 +29,7 @@ import { createLogger } from '../../src/observability/logger.js';
 import { Runs } from '../../src/runs/runs.js';
 import { testDatabase } from '../support/database.js';
 import { documentedFetch } from '../support/documented-answers.js';
+import { notQuiet } from '../support/quiet.js';
 import { testSuppressions } from '../support/suppressions.js';
 
 export const TOKEN = 'a-right-token-a6f0';
@@ -90,8 +91,9 @@ export async function startAdmin(
   const logger = createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } });
   const clock = systemClock;
   const schedule = options.schedule ?? { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
+  const quiet = options.quiet ?? notQuiet;
   const catalogue = loadCatalogue();
-  const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: { dispatch: async () => {} } });
+  const runs = new Runs({ db, catalogue, quiet, schedule, clock, dispatcher: { dispatch: async () => {} } });
   const readiness: ReadinessCheck[] = [{ name: 'database', check: () => db.pool.query('SELECT 1') }];
 
   const addCompany: AdminFixture['addCompany'] = async (given = {}, state = {}) => {
@@ -142,6 +144,7 @@ export async function startAdmin(
     catalogue,
     suppressions: testSuppressions,
     schedule,
+    quiet,
     staleAfterHours: 26,
     connections,
     onboarding,

@@ -9,6 +9,7 @@ import { Runs } from '../../src/runs/runs.js';
 import { nextSyncsAfter, type Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { emptyTables } from '../support/empty-tables.js';
+import { notQuiet } from '../support/quiet.js';
 import { waitFor } from '../support/wait-for.js';
 
 // Yearly and half a year away, so that no occurrence comes while a test runs.
@@ -45,7 +46,14 @@ async function nextSyncOf(company: CompanyKey): Promise<Date | null> {
 /** The sweep as a process that has just started makes it. */
 function started(schedule: Schedule): () => Promise<void> {
   const { db } = database;
-  const runs = new Runs({ db, catalogue: loadCatalogue(), schedule, clock, dispatcher: { dispatch: async () => {} } });
+  const runs = new Runs({
+    db,
+    catalogue: loadCatalogue(),
+    quiet: notQuiet,
+    schedule,
+    clock,
+    dispatcher: { dispatch: async () => {} },
+  });
   return nightlySyncs({ db, runs, schedule, logger: pino({ enabled: false }) });
 }
 

@@ -4,7 +4,8 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { type ClaimedRun, claimRun, releaseRun } from '../../src/db/tables/runs.js';
+import { releaseRun } from '../../src/db/tables/run-releases.js';
+import { type ClaimedRun, claimRun } from '../../src/db/tables/runs.js';
 import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import type { QueueBackend } from '../../src/jobs/queue-backend.js';
 import { redisBackend } from '../../src/jobs/redis-queue.js';
@@ -16,6 +17,7 @@ import { RunLeases } from '../../src/runs/run-leases.js';
 import { Runs } from '../../src/runs/runs.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { notQuiet } from '../support/quiet.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
@@ -50,7 +52,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     queue = new RunQueue(backend, logger);
     stops.push(() => queue.close());
     const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
-    runs = new Runs({ db: database.db, catalogue, schedule, clock, dispatcher: queue });
+    runs = new Runs({ db: database.db, catalogue, quiet: notQuiet, schedule, clock, dispatcher: queue });
     company = await onboard(database.db);
   });
   afterEach(async () => {

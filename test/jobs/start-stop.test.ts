@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { Service } from '../../src/core/service.js';
-import { releaseRun } from '../../src/db/tables/runs.js';
+import { releaseRun } from '../../src/db/tables/run-releases.js';
 import { notificationQueue, tokenQueue } from '../../src/jobs/due-queues.js';
 import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import type { QueueBackend, QueueName } from '../../src/jobs/queue-backend.js';

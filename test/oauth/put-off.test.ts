@@ -7,6 +7,7 @@ import { inTransaction } from '../../src/db/connection/transaction.js';
 import { hastenRefreshes } from '../../src/db/tables/put-off-tokens.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Runs } from '../../src/runs/runs.js';
+import { notQuiet } from '../support/quiet.js';
 import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded, storedRefreshToken, trustTokens } from './fixture.js';
 import { oauthSuite } from './suite.js';
 import type { Misdeed } from './token-server.js';
@@ -304,7 +305,14 @@ describe('comes sooner', () => {
     );
     const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
     const dispatcher = { dispatch: async () => {} };
-    const runs = new Runs({ db: database.db, catalogue: loadCatalogue(undefined), schedule, clock: systemClock, dispatcher });
+    const runs = new Runs({
+      db: database.db,
+      catalogue: loadCatalogue(undefined),
+      quiet: notQuiet,
+      schedule,
+      clock: systemClock,
+      dispatcher,
+    });
     await putOff(5);
     await runs.request({ company: companies[0]!, trigger: 'nightly' });
     expect((await row(companies[0]!)).wait).toEqual(atMost(3_000));

@@ -7,6 +7,7 @@ import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
+import { notQuiet } from '../support/quiet.js';
 import { alter, DUE, EXPIRED, newCompany, oauthRoom, TESTER } from './fixture.js';
 import { readStates } from './states-document.js';
 import { oauthSuite } from './suite.js';
@@ -75,6 +76,7 @@ describe('what each state allows', () => {
     const runs = new Runs({
       db,
       catalogue: loadCatalogue(undefined),
+      quiet: notQuiet,
       schedule,
       clock: systemClock,
       dispatcher: { dispatch: async () => {} },

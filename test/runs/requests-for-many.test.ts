@@ -10,6 +10,7 @@ import { sweeps } from '../../src/jobs/sweeps.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { emptyTables } from '../support/empty-tables.js';
+import { notQuiet } from '../support/quiet.js';
 
 // A request for more companies than it makes the runs of itself: the others wait in the database for a worker's sweep.
 
@@ -44,7 +45,7 @@ afterAll(() => database.close());
 function openRuns(db: Database = database.db): Runs {
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
   const dispatcher = { dispatch: async (runs: readonly { id: string }[]) => void dispatched.push(...runs.map(({ id }) => id)) };
-  return new Runs({ db, catalogue: loadCatalogue(), schedule, clock, dispatcher });
+  return new Runs({ db, catalogue: loadCatalogue(), quiet: notQuiet, schedule, clock, dispatcher });
 }
 
 const newCompanies = (count: number) =>

@@ -7,6 +7,7 @@ import { Runs } from '../../src/runs/runs.js';
 import type { Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { emptyTables } from '../support/empty-tables.js';
+import { notQuiet } from '../support/quiet.js';
 
 const schedule: Schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
 /** More than one transaction takes. */
@@ -34,7 +35,7 @@ afterAll(() => database.close());
 function asking() {
   const dispatched: string[] = [];
   const dispatcher = { dispatch: async (runs: readonly { id: string }[]) => void dispatched.push(...runs.map(({ id }) => id)) };
-  const runs = new Runs({ db: database.db, catalogue: loadCatalogue(), schedule, clock, dispatcher });
+  const runs = new Runs({ db: database.db, catalogue: loadCatalogue(), quiet: notQuiet, schedule, clock, dispatcher });
   return { runs, dispatched };
 }
 

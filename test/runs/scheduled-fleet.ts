@@ -79,7 +79,7 @@ export class ScheduledFleet {
 
   runs(catalogue: Catalogue, schedule = NIGHT): Runs {
     const clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
-    return new Runs({ db: this.db, catalogue, schedule, clock, dispatcher: { dispatch: async () => {} } });
+    return new Runs({ db: this.db, catalogue, schedule, quiet: NO_QUIET_HOURS, clock, dispatcher: { dispatch: async () => {} } });
   }
 
   /** The sweeps of a process that has just started. */

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
-import { type ClaimedRun, claimRun, postponeRun, releaseRun } from '../../src/db/tables/runs.js';
+import { postponeRun, releaseRun } from '../../src/db/tables/run-releases.js';
+import { type ClaimedRun, claimRun } from '../../src/db/tables/runs.js';
 import { removeCompany } from '../../src/erasure/company-removal.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { finishRun } from '../../src/runs/run-executor.js';
@@ -14,6 +15,7 @@ import { firstCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { notQuiet } from '../support/quiet.js';
 import { testSuppressions } from '../support/suppressions.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 
@@ -37,7 +39,7 @@ beforeAll(async () => {
   store = new WalkStore(db, clock, compareEverything, testSuppressions);
   const catalogue = { endpoints: [endpoint!], get: () => endpoint };
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
-  runs = new Runs({ db, clock, catalogue, schedule, dispatcher: { dispatch: async () => {} } });
+  runs = new Runs({ db, clock, catalogue, quiet: notQuiet, schedule, dispatcher: { dispatch: async () => {} } });
 });
 afterAll(() => database.close());
 

@@ -5,6 +5,7 @@ import { presentRun, type RunModel } from '../../src/api/runs/run-model.js';
 import type { Catalogue, Endpoint } from '../../src/catalogue/endpoint.js';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import type { QuietHours } from '../../src/core/quiet-hours.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/connection/database.js';
 import { isPassingTrouble } from '../../src/db/connection/sql-state.js';
@@ -20,6 +21,7 @@ import type { Sandbox } from '../../src/sandbox/sandbox.js';
 import type { Comparisons } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { hurriedClock } from '../support/hurried-clock.js';
+import { notQuiet } from '../support/quiet.js';
 import { testSuppressions } from '../support/suppressions.js';
 import { projectComparisons } from './comparisons.js';
 
@@ -56,6 +58,7 @@ export interface HarnessOptions {
   /** Decides which records need no comparison; the project's unless said. */
   readonly comparisons?: Comparisons;
   readonly clock?: Clock;
+  readonly quiet?: QuietHours;
   readonly http?: HttpLimits;
 }
 
@@ -77,6 +80,7 @@ export function syncHarness(
     etags = false,
     comparisons = projectComparisons(),
     clock = systemClock,
+    quiet = notQuiet,
     http: limits = {},
   }: HarnessOptions = {},
 ): SyncHarness {
@@ -86,6 +90,7 @@ export function syncHarness(
     db,
     catalogue,
     clock,
+    quiet,
     schedule: { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 },
     dispatcher: { dispatch: async () => {} },
   });
@@ -100,6 +105,7 @@ export function syncHarness(
     rowHashOf: comparisons.rowHashOf,
     catalogue,
     clock,
+    quiet,
     logger,
     store,
     tokensOf: ({ companyId }) => ('tokens' in provider ? provider.tokens : tokenSource(provider, companyId)),

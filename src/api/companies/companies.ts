@@ -1,8 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Catalogue } from '../../catalogue/endpoint.js';
+import type { Clock } from '../../core/clock.js';
 import { type CompanyKey, companyNotFound, describeCompany } from '../../core/company.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
+import type { QuietHours } from '../../core/quiet-hours.js';
 import { Secret } from '../../core/secret.js';
 import type { StaleAfterHours } from '../../core/stale-after.js';
 import type { Database } from '../../db/connection/database.js';
@@ -34,6 +36,8 @@ import { Company, CompanyStatusName, ListProofName, ListStateName, presentCompan
 
 export interface CompanyRoutesDependencies {
   readonly db: Database;
+  readonly clock: Clock;
+  readonly quiet: QuietHours;
   readonly catalogue: Catalogue;
   readonly connectLinks: ConnectLinks;
   readonly connections: Connections;
@@ -195,7 +199,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
       `${ADDRESS}/sync`,
       operator('syncCompany', 'Sync a company now', {
         description:
-          'While a run of the company is queued or running, the response is that run. A run that waits to retry starts now and gets as many attempts as a new one, unless it is older than six hours.',
+          'While a run of the company is queued or running, the response is that run. A run that waits to retry starts now and gets as many attempts as a new one, unless it is older than six hours. In quiet hours the run waits for their end: `waits_until`.',
         params: CompanyParams,
         body: SyncCompany,
         response: { 202: z.object({ run: Run }) },

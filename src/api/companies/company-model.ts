@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { type Catalogue, scheduledLists } from '../../catalogue/endpoint.js';
+import type { Clock } from '../../core/clock.js';
 import { keyText } from '../../core/company.js';
 import { present } from '../../core/json.js';
+import type { QuietHours } from '../../core/quiet-hours.js';
 import type { StaleAfterHours } from '../../core/stale-after.js';
 import type { Database } from '../../db/connection/database.js';
 import type { ConnectionRow } from '../../db/tables/connections.js';
@@ -78,6 +80,13 @@ export const Company = z
       )
       .describe('Every list of the catalogue; one that was never requested is `never`, and has no run.'),
     next_sync_at: Time.nullable().describe('When any of its lists is walked next: the next night, or by the schedule of a list.'),
+    quiet_hours: z
+      .string()
+      .nullable()
+      .describe('Its own quiet hours, in SYNC_TIMEZONE; `none`: it has none; null: those of the installation (QUIET_HOURS).'),
+    quiet_until: Time.optional().describe(
+      'In quiet hours, when they end: until then Muster asks nothing of the service by itself.',
+    ),
     authorize_url: z.string().optional().describe('Where to authorize again, if that is required.'),
   })
   .meta({ id: 'Company', description: 'An onboarded company and how fresh its mirror is.' });
@@ -90,15 +99,17 @@ function presentCompany(
     lists,
     times,
     authorizeUrl,
+    quietEnd,
   }: {
     readonly lists: readonly ListWithState[];
     /** When its lists with schedules of their own are walked next. */
     readonly times: ReadonlyMap<string, Date>;
     readonly authorizeUrl: string | undefined;
+    readonly quietEnd: number | undefined;
   },
 ): CompanyModel {
   const { environment, companyId, name, status, paused, reauthorizationReason, expiresAt, refreshedAt, nextSyncAt } = connection;
-  const { grantNumber, authorizedAt, retryAt } = connection;
+  const { grantNumber, authorizedAt, retryAt, quietHours } = connection;
   const problem = describeTokenRefusal(connection);
   const blocked = status === 'reauthorization_required';
   const next = [...(nextSyncAt ? [nextSyncAt] : []), ...times.values()].toSorted(
@@ -132,23 +143,25 @@ function presentCompany(
       ...(hold !== null && { hold }),
     })),
     next_sync_at: status === 'active' ? presentTime(next ?? null) : null,
+    quiet_hours: quietHours,
+    ...(quietEnd !== undefined && { quiet_until: new Date(quietEnd).toISOString() }),
     ...(authorizeUrl && { authorize_url: authorizeUrl }),
   };
 }
 
+/** What companies are shown with. */
+export interface CompanyPresentation {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly quiet: QuietHours;
+  readonly staleAfterHours: StaleAfterHours;
+  readonly catalogue: Pick<Catalogue, 'endpoints'>;
+  readonly connectLinks: Pick<ConnectLinks, 'reauthorizationLinks'>;
+}
+
 /** Joins connections with the states of their lists and with links, in a constant number of queries. */
 export async function presentCompanies(
-  {
-    db,
-    catalogue,
-    connectLinks,
-    staleAfterHours,
-  }: {
-    readonly db: Database;
-    readonly staleAfterHours: StaleAfterHours;
-    readonly catalogue: Pick<Catalogue, 'endpoints'>;
-    readonly connectLinks: Pick<ConnectLinks, 'reauthorizationLinks'>;
-  },
+  { db, clock, quiet, catalogue, connectLinks, staleAfterHours }: CompanyPresentation,
   connections: readonly ConnectionRow[],
 ): Promise<CompanyModel[]> {
   const companyIds = connections.map(({ companyId }) => companyId);
@@ -164,14 +177,17 @@ export async function presentCompanies(
   const timesOf = new Map<string, Map<string, Date>>();
   for (const { resource, at, ...company } of times.filter((time) => scheduled.has(time.resource)))
     timesOf.set(keyText(company), (timesOf.get(keyText(company)) ?? new Map<string, Date>()).set(resource, at));
+  const now = clock.now();
   const listsOf = new Map<string, ListWithState[]>();
   for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
   return connections.map((connection) => {
     const own = keyText(connection);
+    const quietEnd = quiet.endOf(connection.quietHours, now);
     return presentCompany(connection, {
       lists: listsOf.get(own) ?? [],
       times: timesOf.get(own) ?? new Map(),
       authorizeUrl: links.get(own)?.url,
+      quietEnd,
     });
   });
 }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { Clock } from '../../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
+import type { QuietHours } from '../../core/quiet-hours.js';
 import { singleFlight } from '../../core/single-flight.js';
 import { nightlyHours, type StaleAfterHours } from '../../core/stale-after.js';
 import { readByIndex } from '../../db/statements/by-index.js';
@@ -78,6 +79,9 @@ const Overview = z
       'Since when the webhook has taken nothing; null where it takes what it is sent.',
     ),
     workers: Count.describe('Workers that live, whatever the environment.'),
+    quiet_until: Time.nullable().describe(
+      'While the installation has quiet hours (QUIET_HOURS), when they end: until then Muster asks nothing of the service by itself, except for companies with quiet hours of their own.',
+    ),
     budget: z.array(Budget).describe('As GET /api/budget has it.'),
   })
   .meta({ id: 'Overview', description: 'Who must act, which lists are late, and whether the last night is complete.' });
@@ -90,6 +94,7 @@ export interface OverviewRouteDependencies extends HealthRoutesDependencies, Bud
   readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
+  readonly quiet: QuietHours;
   readonly staleAfterHours: StaleAfterHours;
 }
 
@@ -114,7 +119,7 @@ export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsy
 }
 
 async function readOverview(
-  { db, clock, catalogue, schedule, staleAfterHours, readiness, providers }: OverviewRouteDependencies,
+  { db, clock, catalogue, schedule, quiet, staleAfterHours, readiness, providers }: OverviewRouteDependencies,
   environment: Environment | undefined,
 ): Promise<OverviewModel> {
   const nightBeganAt = new Date(nightsAround(schedule, clock.now()).began);
@@ -146,7 +151,8 @@ async function readOverview(
   });
   const [counts, { ready, parts }] = await Promise.all([counting, readinessOf(readiness)]);
   const budget = (await readBudgets(db, providers)).filter((one) => environment === undefined || one.environment === environment);
-  return { ready, parts, ...counts, budget };
+  const quietEnd = quiet.endOf(null, clock.now());
+  return { ready, parts, ...counts, quiet_until: quietEnd === undefined ? null : new Date(quietEnd).toISOString(), budget };
 }
 
 function presentProofs({

@@ -14,6 +14,7 @@ export type AuditAction =
   | 'company.try'
   | 'company.pause'
   | 'company.resume'
+  | 'company.quiet_hours'
   | 'company.remove'
   | 'companies.sync'
   | 'connect_link.create'

@@ -31,6 +31,7 @@ const MEANINGS = {
   onboarding_in_progress: 'Another request is onboarding this company, or one with the same token.',
   company_paused: 'The company is paused and not synced.',
   reauthorization_required: 'A person must authorize the company again.',
+  invalid_quiet_hours: 'The quiet hours cannot be used; `detail` says why.',
   hold_not_open: 'The hold is decided already, or a newer walk has made it stale.',
   changes_expired: 'Changes after `after` are no longer kept; `go_on_after` says where the feed goes on.',
   feed_restarted:

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { systemClock } from '../../core/clock.js';
 import { HOLD_CAUSES, HOLD_STATUSES } from '../../db/tables/holds.js';
 import type { ShownRun } from '../../db/tables/run-list.js';
 import type { ShownWalk } from '../../db/tables/walks.js';
@@ -101,6 +102,13 @@ export const Run = z
     started_at: Time.nullable(),
     finished_at: Time.nullable(),
     estimated_seconds_left: Count.nullable().optional().describe('Estimated from its pace so far; null if unknown.'),
+    waits_for: z
+      .enum(['quiet_hours'])
+      .optional()
+      .describe(
+        'Why the queued run does not start before `waits_until`: in quiet hours Muster asks nothing of the service by itself.',
+      ),
+    waits_until: Time.optional().describe('When a run that waits for the end of quiet hours starts.'),
     retry_at: Time.optional().describe('When a run that waits to retry starts.'),
     error: Failure.optional().describe('Of a run that waits to retry, the error of its last attempt.'),
     progress: Progress.optional().describe('Set until the run has ended.'),
@@ -113,6 +121,9 @@ export const Run = z
 export type RunModel = z.output<typeof Run>;
 
 export function presentRun(run: ShownRun): RunModel {
+  const startsAt = run.startAfter.toISOString();
+  const isQuiet =
+    run.status === 'queued' && run.quietUntil?.toISOString() === startsAt && run.startAfter.getTime() > systemClock.now();
   return {
     id: run.id,
     environment: run.environment,
@@ -126,7 +137,9 @@ export function presentRun(run: ShownRun): RunModel {
     created_at: run.createdAt.toISOString(),
     started_at: presentTime(run.startedAt),
     finished_at: presentTime(run.finishedAt),
-    ...(run.status === 'queued' && run.attempts > 0 && { retry_at: run.startAfter.toISOString() }),
+    ...(isQuiet && { waits_for: 'quiet_hours' as const, waits_until: startsAt }),
+    // A run that quiet hours have stopped has no error: its last attempt did not fail.
+    ...(run.status === 'queued' && run.attempts > 0 && !(isQuiet && run.error === null) && { retry_at: startsAt }),
     ...(run.error !== null && { error: run.error }),
     ...((run.status === 'queued' || run.status === 'running') && run.walks.length > 0 && { progress: progressOf(run.walks) }),
     walks: run.walks.map(presentWalk),

@@ -15,6 +15,7 @@ import {
   listCommand,
   type OperatorOptions,
 } from './operator-command.js';
+import { waitText } from './watch-run.js';
 
 export function registerRuns(program: Command): void {
   const runs = program.command('runs').description('list, show and cancel runs');
@@ -58,7 +59,8 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
         ({ id, kind, members: names = [] }) => `${resource} ${id}: ${[kind, names.join(', ')].filter(Boolean).join(' in ')}`,
       ),
     ),
-    ...(run.retry_at ? [`It tries again at ${time(run.retry_at)}.`] : []),
+    ...(run.waits_until ? [`It waits for the end of the quiet hours at ${time(run.waits_until)}.`] : []),
+    ...(run.retry_at && !run.waits_until ? [`It tries again at ${time(run.retry_at)}.`] : []),
     ...(run.error ? [`${run.error.message} [${run.error.code}]`] : []),
     ...run.walks.flatMap(({ resource, error }) =>
       // A walk that ended with its run has the run's error.
@@ -92,6 +94,7 @@ const RUN_COLUMNS: Columns<RunModel> = {
 
 /** Why a run failed or waits, with the first list that failed; of one that goes on, how far it is. */
 function reasonOf(run: RunModel): string | undefined {
+  if (run.waits_until) return waitText(run);
   const failure = failureOf(run);
   if (failure) return failureLine(failure);
   const percent = run.progress?.percent;

@@ -37,6 +37,7 @@ function textsOf(overview: OverviewModel) {
     lists,
     runs,
     workers,
+    quiet_until: quietUntil,
     webhook_failing_since: failingSince,
     companies_last_run_failed: failed,
     estimated_seconds_left: left,
@@ -53,6 +54,7 @@ function textsOf(overview: OverviewModel) {
     companies: `${companies.active} active, ${companies.paused} paused, ${companies.reauthorization_required} must authorize again`,
     lists: `${lists.verified} verified, ${lists.late} late, ${lists.never} never${lists.unavailable > 0 ? `, ${lists.unavailable} unavailable` : ''} (the oldest proof is of ${oldest})`,
     runs: `${runs.running} running, ${runs.queued} queued${left === null ? '' : `, done in about ${Math.ceil(left / 60)} min at this pace`}`,
+    ...(quietUntil !== null && { 'quiet hours': `until ${time(quietUntil)}: nothing is asked of the service` }),
     workers: workers === 0 ? 'none, so nothing is fetched: start one (`muster worker`), or see its log' : String(workers),
     ...(failingSince && {
       webhook: `takes nothing since ${time(failingSince)}: see \`muster notifications\`, then \`muster notifications redeliver-all\``,

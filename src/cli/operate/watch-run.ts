@@ -47,10 +47,15 @@ function stillRunning({ id }: RunModel): CommandFailure {
   );
 }
 
+/** What a queued run waits for, and until when; undefined if it may start now. */
+export function waitText({ waits_until: quietUntil, retry_at: retryAt }: RunModel): string | undefined {
+  if (quietUntil) return `waits for the end of the quiet hours at ${time(quietUntil)}`;
+  return retryAt && `waits to retry at ${time(retryAt)}`;
+}
+
 /** The list that is read, its records of the total, and the time left; the share of all lists where every total is known. */
 export function progressOf(run: RunModel): { readonly texts: string[]; readonly share: number | undefined } {
-  if (run.status === 'queued')
-    return { texts: [run.retry_at ? `waits to retry at ${time(run.retry_at)}` : 'waits for a worker'], share: undefined };
+  if (run.status === 'queued') return { texts: [waitText(run) ?? 'waits for a worker'], share: undefined };
   const list = run.walks.find(({ status }) => status === 'running');
   const ended = run.walks.filter(({ status }) => status !== 'running' && status !== 'queued').length;
   const left = run.estimated_seconds_left;

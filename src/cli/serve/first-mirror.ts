@@ -55,9 +55,9 @@ function isUnmirrored({ status }: WalkModel): boolean {
   return status !== 'succeeded';
 }
 
-/** A run that waits to retry is not waited for: its row in the table says so. */
-function isUnderWay({ status, retry_at }: RunModel): boolean {
-  return status === 'running' || (status === 'queued' && retry_at === undefined);
+/** A run that waits to retry, or for the end of quiet hours, is not waited for: its row in the table says so. */
+function isUnderWay({ status, retry_at, waits_until }: RunModel): boolean {
+  return status === 'running' || (status === 'queued' && retry_at === undefined && waits_until === undefined);
 }
 
 function describe(views: readonly RunModel[], seconds: number): [texts: string[], share: number | undefined] {

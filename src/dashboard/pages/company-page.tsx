@@ -69,6 +69,14 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         <Fact name="Next sync">
           <When at={company.next_sync_at} none={status === 'active' ? 'with the schedule' : 'none'} />
         </Fact>
+        <Fact name="Quiet hours">
+          {company.quiet_hours ?? 'as the installation'}
+          {company.quiet_until && (
+            <>
+              , until <When at={company.quiet_until} />
+            </>
+          )}
+        </Fact>
         <Fact name="Access token ends">
           <When at={company.token.expires_at} none="unknown" />
         </Fact>

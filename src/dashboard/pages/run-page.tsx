@@ -80,6 +80,11 @@ function RunView({ run, company }: RunProps) {
           <AsCommands commands={commands} />
         </div>
       </div>
+      {run.waits_until && (
+        <p class="notice">
+          The run waits for the end of the quiet hours, in which nothing is asked of the service: <When at={run.waits_until} />.
+        </p>
+      )}
       <RunProgress run={run} />
       {failure && <FirstFailure run={run} company={company} failure={failure} />}
       <Facts run={run} />

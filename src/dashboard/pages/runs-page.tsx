@@ -146,7 +146,12 @@ function Status({ run }: { readonly run: RunModel }) {
     <span class="details">
       <ShownStatus of={run} />
       {progress && <small class="why">{progress}</small>}
-      {run.retry_at && (
+      {run.waits_until && (
+        <small class="why">
+          starts at their end <When at={run.waits_until} isBrief />
+        </small>
+      )}
+      {run.retry_at && !run.waits_until && (
         <small class="why">
           tries again <When at={run.retry_at} isBrief />
         </small>

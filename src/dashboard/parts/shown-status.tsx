@@ -11,7 +11,8 @@ export function ShownStatus({ of: shown }: { readonly of: RunModel | WalkModel }
   return <span class={`state ${tone}`}>{text}</span>;
 }
 
-function ofRun({ status, retry_at, walks }: RunModel): Shown {
+function ofRun({ status, retry_at, waits_until, walks }: RunModel): Shown {
+  if (waits_until !== undefined) return ['Waits for quiet hours', 'quiet'];
   return status === 'queued' && retry_at !== undefined ? ['Waits to retry', 'warn'] : ofWalks(status, walks);
 }
 

@@ -33,10 +33,14 @@ export interface FailedRefresh {
   readonly retryAt: Date | null;
 }
 
+/** The quiet hours of a company as they are stored; null: those of the installation. */
+export type OwnQuietHours = Pick<Connection, 'quietHours'>;
+
 /** A connection with its company's name and the times of its access token. */
 export interface ConnectionRow
   extends CompanyKey,
     Pick<Connection, 'paused' | 'reauthorizationReason' | 'nextSyncAt' | 'grantNumber' | 'authorizedAt'>,
+    OwnQuietHours,
     Pick<Token, 'expiresAt' | 'refreshedAt'>,
     FailedRefresh {
   readonly name: string | null;
@@ -50,7 +54,7 @@ export function selectFrom(source: Prisma.Sql, more = Prisma.empty): Prisma.Sql 
   return Prisma.sql`
   SELECT environment, company_id::text AS "companyId", m.name, c.status, c.paused, c.reauthorization_reason AS "reauthorizationReason",
          t.expires_at AS "expiresAt", t.refreshed_at AS "refreshedAt", c.next_sync_at AS "nextSyncAt",
-         c.grant_number AS "grantNumber", c.authorized_at AS "authorizedAt",
+         c.grant_number AS "grantNumber", c.authorized_at AS "authorizedAt", c.quiet_hours AS "quietHours",
          CASE WHEN t.transient_failures > 0 THEN t.last_failure END AS "refreshFailure", 
          CASE WHEN t.transient_failures > 0 OR c.reauthorization_reason IS NOT NULL THEN t.last_status END AS "lastStatus",
          CASE WHEN t.transient_failures > 0 OR c.reauthorization_reason IS NOT NULL THEN t.last_error END AS "lastError",
@@ -165,6 +169,11 @@ export async function setPaused(
     UPDATE muster.connections SET paused = ${paused}, status_changed_at = ${at} WHERE ${isOf(company)} AND paused <> ${paused}`;
 }
 
+/** Sets the quiet hours of the company; null: those of the installation. The caller has locked the connection. */
+export async function setQuietHours(tx: Transaction, company: CompanyKey, quietHours: string | null): Promise<void> {
+  await tx.$executeRaw`UPDATE muster.connections SET quiet_hours = ${quietHours} WHERE ${isOf(company)}`;
+}
+
 /**
  * The companies among these that must authorize again. `change` names the authorization that was lost: by the connection, and by the
  * epoch of its token, which every stored pair moves.
@@ -189,7 +198,10 @@ function rowsOfSyncs(syncs: readonly PlannedSync[]): Prisma.Sql {
 }
 
 /** A connection as a request for a run finds it. */
-export type LockedConnection = CompanyKey & Pick<ConnectionRow, 'status' | 'nextSyncAt'> & Pick<Connection, 'createdAt'>;
+export type LockedConnection = CompanyKey &
+  Pick<ConnectionRow, 'status' | 'nextSyncAt'> &
+  Pick<Connection, 'createdAt'> &
+  OwnQuietHours;
 
 /** Locks the connections of these companies, without the ones that are gone, not due or passed over. */
 export function lockConnections(
@@ -197,7 +209,8 @@ export function lockConnections(
   { companies, onlyDue, skipLocked }: { companies: readonly CompanyKey[]; onlyDue: boolean; skipLocked: boolean },
 ): Promise<LockedConnection[]> {
   return tx.$queryRaw`
-    SELECT environment, company_id AS "companyId", status, created_at AS "createdAt", next_sync_at AS "nextSyncAt"
+    SELECT environment, company_id AS "companyId", status, created_at AS "createdAt", next_sync_at AS "nextSyncAt",
+      quiet_hours AS "quietHours"
     FROM muster.connections c JOIN ${rowsOf(companies)} USING (environment, company_id)
     WHERE NOT ${onlyDue} OR next_sync_at <= now()
     FOR UPDATE OF c ${skipLocked ? Prisma.sql`SKIP LOCKED` : Prisma.empty}`;

@@ -55,9 +55,15 @@ export interface RefusingAnswer {
   readonly error?: string | undefined;
 }
 
+/** So long after quiet hours all tokens that expired in them are refreshed, thousands of them within a minute. */
+const AFTER_QUIET_HOURS_MINUTES = 5;
+
+/** SQL: the refresh of a row `t` of muster.tokens waits for the end of quiet hours, or did so a moment ago: its token may have expired. */
+const WAITED_FOR_QUIET_HOURS = Prisma.sql`COALESCE(t.quiet_until > now() - ${AFTER_QUIET_HOURS_MINUTES}::int * interval '1 minute', FALSE)`;
+
 /** SQL: the refresh of a row `t` of muster.tokens fails for a reason that a person should know. The first failure does not count: it usually passes. */
 export const REFRESH_FAILS = Prisma.sql`(t.transient_failures > 0 AND (t.put_offs > 0 OR t.last_failure = 'service_refused')
-  AND (t.transient_failures > 1 OR t.expires_at <= now()))`;
+  AND (t.transient_failures > 1 OR (t.expires_at <= now() AND NOT ${WAITED_FOR_QUIET_HOURS})))`;
 
 /** A response of the token endpoint that granted nothing, and the number of companies whose last response it was. */
 export interface TokenRefusal {
@@ -86,10 +92,10 @@ export function findTokenRefusals(
   );
 }
 
-/** Tokens due for a refresh, and tokens that expired before theirs; without companies that must authorize again. */
+/** Tokens due for a refresh, and tokens that expired before theirs, but for quiet hours; without companies that must authorize again. */
 export async function countLateTokens(db: Pick<Transaction, '$queryRaw'>): Promise<{ due: number; overdue: number }> {
   const [row] = await db.$queryRaw<[{ due: number; overdue: number }]>`
-    SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue
+    SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now() AND NOT ${WAITED_FOR_QUIET_HOURS})::int AS overdue
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     WHERE c.reauthorization_reason IS NULL`;
   return row;

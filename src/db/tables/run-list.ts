@@ -19,6 +19,7 @@ export type ShownRun = Pick<
   | 'status'
   | 'attempts'
   | 'startAfter'
+  | 'quietUntil'
   | 'error'
   | 'createdAt'
   | 'startedAt'
@@ -31,7 +32,7 @@ export type ShownRun = Pick<
 /** These runs, in any order; missing ones are left out. One statement, whose text is the same for any number. */
 export async function findRuns(db: Database, { ids }: { ids: readonly string[] }): Promise<ShownRun[]> {
   const rows = await db.prisma.$queryRaw<(Omit<ShownRun, 'walks'> & { walks: ShownWalkJson[] })[]>`
-    SELECT id, environment, company_id AS "companyId", trigger, kind, mode, status, attempts, start_after AS "startAfter", error,
+    SELECT id, environment, company_id AS "companyId", trigger, kind, mode, status, attempts, start_after AS "startAfter", quiet_until AS "quietUntil", error,
       created_at AS "createdAt", started_at AS "startedAt", finished_at AS "finishedAt",
       -- A value, not EXISTS (docs/internals/planner.md).
       (SELECT TRUE FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id) IS NULL AS "isCompanyRemoved",

@@ -7,7 +7,7 @@ import { Prisma, type Run } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { runStep } from '../connection/step.js';
 import type { Transaction } from '../connection/transaction.js';
-import { isOf, rowsOf } from './connections.js';
+import { isOf, type OwnQuietHours, rowsOf } from './connections.js';
 import { type RunNews, tellOfEnd } from './notifications.js';
 import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus } from './walks.js';
 
@@ -39,12 +39,16 @@ export type RunClaim = Pick<Run, 'id' | 'epoch'>;
 export type ClaimableRun = RunClaim & Pick<CompanyKey, 'environment'>;
 
 /** A claimed run, with the walks that are left of it, in order. */
-export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested' | 'deaths'> {
+export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested' | 'deaths'>, OwnQuietHours {
   readonly company: CompanyKey;
   readonly trigger: RunTrigger;
   readonly kind: RunKind;
   readonly walks: readonly WalkToDo[];
 }
+
+/** SQL: the quiet hours of the company of a row of muster.runs. */
+const QUIET_HOURS = Prisma.sql`(
+  SELECT c.quiet_hours FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id)`;
 
 /** `position` counts from 0 within the run; `pages` are committed. */
 export type WalkToDo = Pick<WalkRow, 'id' | 'resource' | 'position' | 'pages'>;
@@ -83,7 +87,7 @@ export async function findRun(db: Database, { id }: { id: string }): Promise<Run
 }
 
 export interface LastRun extends CompanyKey, Pick<RunRow, 'id' | 'epoch' | 'trigger' | 'status' | 'createdAt' | 'finishedAt'> {
-  /** Its last attempt failed, and the next one is not due yet. */
+  /** Its last attempt failed, and the next one is not due yet. A run that only waits for the end of quiet hours is as good as under way. */
   readonly isWaiting: boolean;
 }
 
@@ -95,7 +99,7 @@ export async function lastRunsOf(
   if (companies.length === 0) return [];
   return tx.$queryRaw`
     SELECT last.id, last.epoch, last.environment, last.company_id AS "companyId", last.trigger, last.status, last.created_at AS "createdAt",
-      last.finished_at AS "finishedAt", last.status = 'queued' AND last.start_after > now() AS "isWaiting"
+      last.finished_at AS "finishedAt", last.status = 'queued' AND last.start_after > now() AND (last.error IS NOT NULL OR last.quiet_until IS DISTINCT FROM last.start_after) AS "isWaiting"
     FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
       (SELECT r.* FROM muster.runs r
        WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND r.kind = ${kind} AND r.status IN ('queued', 'running')
@@ -110,13 +114,20 @@ export async function lastRunsOf(
 /** An older run keeps only the attempts that it has left: however often it is requested, it ends within the night. */
 const MOST_HOURS_OF_NEW_ATTEMPTS = 6;
 
-/** Starts runs that wait to retry, with all the attempts of a new run: the person who requests it may have mended something. */
-export async function startRunsNow(tx: Transaction, { ids }: { ids: readonly string[] }): Promise<void> {
-  if (ids.length === 0) return;
+/**
+ * Starts runs that wait to retry, with all the attempts of a new run: the person who requests it may have mended something. In quiet hours they
+ * start at their end.
+ */
+export async function startRunsNow(
+  tx: Transaction,
+  runs: readonly { readonly id: string; readonly quietUntil: Date | null }[],
+): Promise<void> {
+  if (runs.length === 0) return;
   await tx.$executeRaw`
-    UPDATE muster.runs SET start_after = now(),
+    UPDATE muster.runs SET start_after = COALESCE(asked.quiet_until, now()), quiet_until = asked.quiet_until,
       attempts = CASE WHEN created_at > now() - make_interval(hours => ${MOST_HOURS_OF_NEW_ATTEMPTS}) THEN 0 ELSE attempts END
-    WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
+    FROM unnest(${runs.map(({ id }) => id)}::uuid[], ${runs.map(({ quietUntil }) => quietUntil)}::timestamptz[]) AS asked(id, quiet_until)
+    WHERE runs.id = asked.id AND start_after > now()`;
 }
 
 /** Ends runs that wait to retry, with the error of their last attempt. Returns which: a run that has started again goes on. */
@@ -132,14 +143,24 @@ export async function failWaitingRuns(tx: Transaction, { ids }: { ids: readonly 
   return rows.map(({ id }) => id);
 }
 
-/** Adds a queued run of each company, without walks. The caller has locked the connections: a company has one active run of a kind. */
+/**
+ * Adds a queued run of each company, without walks, which in quiet hours starts at their end. The caller has locked the connections: a company has
+ * one active run of a kind.
+ */
 export function insertRuns(
   tx: Transaction,
-  { companies, trigger, mode }: { companies: readonly CompanyKey[]; trigger: RunTrigger; mode: RunMode },
+  {
+    companies,
+    trigger,
+    mode,
+  }: { companies: readonly (CompanyKey & { quietUntil: Date | null })[]; trigger: RunTrigger; mode: RunMode },
 ): Promise<(CompanyKey & RunClaim)[]> {
+  const [environments, ids] = [companies.map(({ environment }) => environment), companies.map(({ companyId }) => companyId)];
   return tx.$queryRaw`
-    INSERT INTO muster.runs (environment, company_id, trigger, mode)
-    SELECT environment, company_id, ${trigger}, ${mode} FROM ${rowsOf(companies)}
+    INSERT INTO muster.runs (environment, company_id, trigger, mode, start_after, quiet_until)
+    SELECT environment, company_id, ${trigger}, ${mode}, COALESCE(quiet_until, now()), quiet_until
+    FROM unnest(${environments}::text[], ${ids}::uuid[], ${companies.map(({ quietUntil }) => quietUntil)}::timestamptz[])
+      AS asked(environment, company_id, quiet_until)
     RETURNING id, epoch, environment, company_id AS "companyId"`;
 }
 
@@ -156,7 +177,7 @@ export async function claimRun(db: Database, { id, worker }: { id: string; worke
       deaths = CASE WHEN holder IS NULL THEN deaths WHEN ${PAGES} = pages_at_death THEN deaths + 1 ELSE 1 END,
       pages_at_death = CASE WHEN holder IS NULL THEN pages_at_death ELSE ${PAGES} END
     WHERE id = ${id}::uuid AND ${isClaimable(STATUS_OF_ONE)}
-    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, attempts, deaths, cancel_requested AS "cancelRequested", COALESCE((
+    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, attempts, deaths, cancel_requested AS "cancelRequested", ${QUIET_HOURS} AS "quietHours", COALESCE((
       SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages) ORDER BY position)
       FROM muster.walks WHERE run_id = runs.id AND walks.status <> 'succeeded'), '[]') AS walks`;
   if (!row) return undefined;
@@ -178,35 +199,14 @@ export function findClaimableRuns(db: Database, { limit }: { limit: number }): P
 export function renewClaims(
   db: Database,
   { ids, worker }: { ids: readonly string[]; worker: string },
-): Promise<(RunClaim & { cancelRequested: boolean; paused: boolean })[]> {
+): Promise<(RunClaim & OwnQuietHours & { cancelRequested: boolean; paused: boolean })[]> {
   const isClaimed = Prisma.sql`id = ANY(${ids}::uuid[]) AND holder = ${worker} AND ${STATUS_OF_ONE} = 'running'`;
   return db.prisma.$queryRaw`
     WITH renewed AS (
       UPDATE muster.runs SET heartbeat_at = now()
       WHERE id = ANY(ARRAY(SELECT id FROM muster.runs WHERE ${isClaimed} FOR NO KEY UPDATE SKIP LOCKED))
     )
-    SELECT id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused FROM muster.runs WHERE ${isClaimed}`;
-}
-
-/** Gives a claim up, so that any worker may go on with the run. Returns whether it still held. */
-export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise<boolean> {
-  const released = await db.prisma.$executeRaw`
-    UPDATE muster.runs SET holder = NULL WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
-  return released > 0;
-}
-
-/**
- * Gives a claim up after a failed attempt: the run is queued again, and starts in `delaySeconds` at the earliest. A run that was
- * cancelled is due at once, and the next claim sees the cancellation.
- */
-export async function postponeRun(
-  db: Database,
-  { id, epoch, delaySeconds, error }: RunClaim & { delaySeconds: number; error: ErrorView },
-): Promise<void> {
-  await db.prisma.$executeRaw`
-    UPDATE muster.runs SET status = 'queued', holder = NULL, attempts = attempts + 1,
-      start_after = now() + make_interval(secs => CASE WHEN cancel_requested THEN 0 ELSE ${delaySeconds} END), error = ${JSON.stringify(error)}::jsonb
-    WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
+    SELECT id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused, ${QUIET_HOURS} AS "quietHours" FROM muster.runs WHERE ${isClaimed}`;
 }
 
 /**

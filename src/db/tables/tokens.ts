@@ -6,7 +6,7 @@ import type { ErrorCode } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { inTransaction, type Transaction } from '../connection/transaction.js';
-import { isOf } from './connections.js';
+import { isOf, type OwnQuietHours } from './connections.js';
 import { IS_OURS } from './installation.js';
 import type { RefusingAnswer } from './put-off-tokens.js';
 import { beginTrial, MAY_GO_SIDE_BY_SIDE, standingBreakers, TURN, type Turn } from './refresh-breakers.js';
@@ -19,7 +19,7 @@ export interface Lease {
 }
 
 /** A company's token as it is stored, judged by the database's clock. */
-export interface StoredToken extends Lease {
+export interface StoredToken extends Lease, OwnQuietHours {
   /** Encrypted. */
   readonly accessToken: string | null;
   /** Encrypted again at every store, so that the ciphertext also names the edition. */
@@ -107,7 +107,7 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
            t.ambiguous_attempts > 0 AS "isUnanswered",
            t.refused_at IS NOT NULL AS "isRefused", ${IS_REFUSED_FOR_LONG} AS "isRefusedForLong", t.witness, ${IS_JUST_RENEWED} AS "isJustRenewed",
            t.lease_until IS NOT NULL AND t.lease_until > now() AS "isLeased",
-           c.reauthorization_reason AS "reauthorizationReason", c.grant_number AS "grantNumber", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
+           c.reauthorization_reason AS "reauthorizationReason", c.grant_number AS "grantNumber", c.quiet_hours AS "quietHours", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
            now()::text AS "readAt"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
@@ -125,10 +125,10 @@ export async function isStored(tx: Transaction, { company, sealed }: { company: 
 export function findDueTokens(
   db: Database,
   { environments, limit }: { environments: string[]; limit: number },
-): Promise<CompanyKey[]> {
+): Promise<(CompanyKey & OwnQuietHours)[]> {
   return db.prisma.$queryRaw`
     WITH ${standingBreakers(LEASE_MS)}
-    SELECT environment, company_id::text AS "companyId"
+    SELECT environment, company_id::text AS "companyId", c.quiet_hours AS "quietHours"
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     WHERE t.refresh_at <= now() AND c.reauthorization_reason IS NULL AND environment = ANY(${environments})
       AND (t.lease_until IS NULL OR t.lease_until <= now()) AND ${IS_OURS}

@@ -5,6 +5,8 @@ export interface Requester {
   readonly company: string;
   /** A person waits for it. Urgent requests go first, but never starve the others. */
   readonly urgent: boolean;
+  /** Called right before a request leaves, however long it waited. Throws if it must not leave any more. */
+  readonly requireMayLeave?: () => void;
 }
 
 /** Permission to send one request now. Exactly one of the three functions must be called, once. */

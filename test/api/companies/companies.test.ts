@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/core/clock.js';
 import type { CompanyKey } from '../../../src/core/company.js';
 import { MusterError } from '../../../src/core/errors.js';
 import { Connections } from '../../../src/oauth/connections.js';
+import { notQuiet } from '../../support/quiet.js';
 import { ENTRIES, endpointsOf } from '../../walks/company-fixture.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
@@ -156,7 +157,14 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
 
     const endpoints = endpointsOf({ employees: ENTRIES.employees, absences: ENTRIES.absences });
     const connectLinks = { reauthorizationLinks: async () => new Map() };
-    const source = { db: admin.db, catalogue: { endpoints }, connectLinks, staleAfterHours: 26 };
+    const source = {
+      db: admin.db,
+      clock: systemClock,
+      quiet: notQuiet,
+      catalogue: { endpoints },
+      connectLinks,
+      staleAfterHours: 26,
+    };
     const [model] = await presentCompanies(source, [(await new Connections(admin.db, systemClock).find(company))!]);
     expect(model?.resources).toMatchObject([
       { resource: 'absences', records: 1, last_verified_at: '2026-01-02T03:04:05.000Z' },

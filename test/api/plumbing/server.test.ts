@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/core/clock.js';
 import { MusterError } from '../../../src/core/errors.js';
 import { Secret } from '../../../src/core/secret.js';
 import { createLogger } from '../../../src/observability/logger.js';
+import { notQuiet } from '../../support/quiet.js';
 import { testSuppressions } from '../../support/suppressions.js';
 import { type AdminFixture, startAdmin, TOKEN } from '../admin-fixture.js';
 
@@ -452,6 +453,7 @@ describe('start and stop', () => {
     const server = createAdminServer({
       host: '127.0.0.1',
       port: 0,
+      quiet: notQuiet,
       publicUrl: new URL('http://127.0.0.1:0'),
       authenticator: new Authenticator({ db: admin.db, clock: systemClock, adminToken: new Secret(TOKEN) }),
       logger: createLogger({ level: 'silent' }),

@@ -7,7 +7,7 @@ import { createLogger } from '../../../src/observability/logger.js';
 const logger = createLogger({ level: 'silent' });
 
 function run(id: string, status: ShownRun['status'] = 'running'): ShownRun {
-  const times = { createdAt: new Date(0), startAfter: new Date(0), startedAt: null, finishedAt: null };
+  const times = { createdAt: new Date(0), startAfter: new Date(0), quietUntil: null, startedAt: null, finishedAt: null };
   return {
     id,
     environment: 'test',

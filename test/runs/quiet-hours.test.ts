@@ -1,0 +1,213 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { presentRun } from '../../src/api/runs/run-model.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { QuietHours } from '../../src/core/quiet-hours.js';
+import { findOverdue } from '../../src/db/tables/overdue.js';
+import { findClaimableRuns } from '../../src/db/tables/runs.js';
+import { changeQuietHours, followQuietHours } from '../../src/runs/quiet-hours.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { mirrored, upstream } from '../support/mirror-comparison.js';
+import { windowAt } from '../support/quiet.js';
+import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
+
+const { employees, departments } = ENTRIES;
+const ENDPOINTS = endpointsOf({ employees, departments });
+const HOUR = 3_600_000;
+
+/** The window lies an hour ahead, whatever the hour of the day; a test enters it by turning the clock of the worker. */
+const began = systemClock.now();
+const { windows, opens, ends } = windowAt(began + HOUR, 2 * HOUR);
+const quiet = new QuietHours({ windows, timezone: 'UTC' });
+let turned = 0;
+const clock = { ...systemClock, now: () => systemClock.now() + turned };
+
+let sandbox: Sandbox;
+let database: TestDatabase;
+let harness: SyncHarness;
+let company: CompanyKey;
+/** Called before each request for a page, with its number among those of the test. */
+let onRequest: (n: number) => void = () => {};
+let asked = 0;
+let next = 0;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({
+    companies: Array.from({ length: 12 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 8 })),
+  });
+  database = await testDatabase();
+  harness = syncHarness(database.db, sandbox, ENDPOINTS, {
+    clock,
+    quiet,
+    beforeRequest: ({ path }) => {
+      if (path.endsWith('/employees')) onRequest(++asked);
+    },
+  });
+});
+
+afterAll(async () => {
+  await harness.close();
+  await sandbox.stop();
+  await database.close();
+});
+
+beforeEach(async () => {
+  asked = 0;
+  company = await harness.onboard(sandbox.companies[next++]!.companyId);
+  sandbox.requests.clear();
+});
+
+afterEach(() => {
+  turned = 0;
+  onRequest = () => {};
+});
+
+const enter = () => (turned = opens - systemClock.now());
+const leave = () => (turned = ends - systemClock.now());
+/** The requests of the API. */
+const requests = () => sandbox.requests.all('/api/').length;
+
+/** The end of the quiet hours comes for the database, whose time a test cannot turn. */
+async function wake(id: string): Promise<void> {
+  leave();
+  await database.db.pool.query('UPDATE muster.runs SET start_after = now() WHERE id = $1', [id]);
+}
+
+const rowOf = (id: string) => database.db.prisma.run.findUniqueOrThrow({ where: { id } });
+const told = () => database.db.prisma.notification.count();
+const ending = new Date(ends).toISOString();
+
+describe('a run', () => {
+  test('that is requested in quiet hours waits for their end', async () => {
+    enter();
+    const run = presentRun(await harness.runs.request({ company, trigger: 'manual' }));
+    expect(run).toMatchObject({ status: 'queued', waits_for: 'quiet_hours', waits_until: ending, started_at: null });
+    expect(run).not.toHaveProperty('retry_at');
+    expect((await findClaimableRuns(database.db, { limit: 100 })).map(({ id }) => id)).not.toContain(run.id);
+    // Another request does not start it before.
+    expect(presentRun(await harness.runs.request({ company, trigger: 'manual' }))).toMatchObject({
+      id: run.id,
+      waits_until: ending,
+    });
+    await wake(run.id);
+    expect(await harness.work(run.id)).toMatchObject({ status: 'succeeded', attempts: 0 });
+  });
+
+  test('that was queued before them asks nothing once they have begun, and has not started', async () => {
+    const { id } = await harness.runs.request({ company, trigger: 'manual' });
+    enter();
+    expect(await harness.work(id)).toMatchObject({ status: 'queued', attempts: 0, started_at: null, waits_until: ending });
+    expect(requests()).toBe(0);
+  });
+
+  test('that is under way stops at the next page, costs nothing, and goes on from its checkpoint', async () => {
+    const { id } = await harness.runs.request({ company, trigger: 'manual' });
+    onRequest = (n) => n === 3 && enter();
+    const before = await told();
+    const stopped = await harness.work(id);
+    expect(stopped).toMatchObject({ status: 'queued', attempts: 0, waits_for: 'quiet_hours', waits_until: ending });
+    expect(stopped.error).toBeUndefined();
+    expect(stopped.started_at).not.toBeNull();
+    const { pages } = stopped.walks[0]!;
+    expect(pages).toBeGreaterThan(0);
+    // The company's own record and the pages before.
+    expect(requests()).toBe(1 + 2);
+    expect(await harness.work(id)).toEqual(stopped);
+    expect(requests()).toBe(1 + 2);
+
+    await wake(id);
+    const run = await harness.work(id);
+    expect(run).toMatchObject({
+      status: 'succeeded',
+      attempts: 0,
+      walks: [{ verified: true, inserted: 60 }, { verified: true }],
+    });
+    expect(await mirrored(database.db, 'employees', company)).toEqual(upstream(sandbox, company, 'employees'));
+    expect(await told()).toBe(before);
+    expect(await rowOf(id)).toMatchObject({ deaths: 0 });
+  });
+
+  test('of a verification stops, too', async () => {
+    await harness.sync(company);
+    asked = 0;
+    sandbox.requests.clear();
+    onRequest = (n) => n === 2 && enter();
+    const stopped = await harness.verify(company);
+    expect(stopped).toMatchObject({ kind: 'verify', status: 'queued', attempts: 0, waits_until: ending });
+    expect(requests()).toBe(1);
+    await wake(stopped.id);
+    expect(await harness.work(stopped.id)).toMatchObject({ status: 'succeeded' });
+  });
+
+  test('that fails waits to retry until they end, and is no less a retry', async () => {
+    sandbox.faults.add({ path: `/${company.companyId}/employees`, kind: 'status', status: 503, times: 100 } as never);
+    const { id } = await harness.runs.request({ company, trigger: 'manual' });
+    // The first retry comes after ten seconds.
+    turned = opens - systemClock.now() - 5_000;
+    const run = await harness.work(id);
+    sandbox.faults.clear();
+    expect(run).toMatchObject({
+      status: 'queued',
+      attempts: 1,
+      waits_until: ending,
+      retry_at: ending,
+      error: { code: 'walks_failed' },
+    });
+  });
+
+  test('keeps what it waits for from the schedule, which replaces only a run that failed', async () => {
+    const { id } = await harness.runs.request({ company, trigger: 'manual' });
+    onRequest = (n) => n === 3 && enter();
+    await harness.work(id);
+    await database.db.pool.query('UPDATE muster.connections SET next_sync_at = now() WHERE company_id = $1', [company.companyId]);
+    const nextSyncOf = () => new Date(ends + HOUR);
+    await harness.runs.requestAll([company], { trigger: 'nightly', mode: 'full', nextSyncOf });
+    expect(await harness.read(id)).toMatchObject({ status: 'queued', waits_until: ending });
+    expect(await database.db.prisma.run.count({ where: company })).toBe(1);
+  });
+});
+
+describe('a change of the quiet hours', () => {
+  test('of a company reaches the run that waits, and one that is under way', async () => {
+    enter();
+    const { id } = await harness.runs.request({ company, trigger: 'manual' });
+    await changeQuietHours(database.db, { company, quietHours: 'none' }, { quiet, clock });
+    expect(await harness.read(id)).not.toHaveProperty('waits_until');
+    onRequest = async (n) => {
+      if (n !== 3) return;
+      const all = windowAt(clock.now(), HOUR);
+      await changeQuietHours(database.db, { company, quietHours: all.text }, { quiet, clock });
+    };
+    const run = await harness.work(id);
+    // This harness has no heartbeat: the worker keeps to what it has claimed.
+    expect(run.status).toBe('succeeded');
+    const again = presentRun(await harness.runs.request({ company, trigger: 'manual' }));
+    expect(again.waits_for).toBe('quiet_hours');
+    expect(again.waits_until).not.toBe(ending);
+    await changeQuietHours(database.db, { company, quietHours: null }, { quiet, clock });
+    expect(await harness.read(again.id)).toMatchObject({ waits_until: ending });
+  });
+
+  test('of the installation reaches the runs of companies without their own', async () => {
+    enter();
+    const { id } = await harness.runs.request({ company, trigger: 'manual' });
+    const later = windowAt(began + HOUR, 3 * HOUR);
+    await followQuietHours(database.db, { quiet: new QuietHours({ windows: later.windows, timezone: 'UTC' }), clock });
+    expect(await harness.read(id)).toMatchObject({ waits_until: new Date(later.ends).toISOString() });
+    await followQuietHours(database.db, { quiet: new QuietHours({ windows: [], timezone: 'UTC' }), clock });
+    expect(await harness.read(id)).not.toHaveProperty('waits_until');
+  });
+});
+
+test('is nothing that waits for a worker', async () => {
+  enter();
+  const { id } = await harness.runs.request({ company, trigger: 'manual' });
+  await database.db.pool.query(`UPDATE muster.runs SET created_at = now() - interval '1 hour' WHERE id = $1`, [id]);
+  const { pool } = database.db;
+  const overdue = await findOverdue({ query: (text: string, values: unknown[]) => pool.query(text, values) } as never, {
+    environments: ['test'],
+  });
+  expect(overdue.map(({ what }) => what)).not.toContain('waiting_runs');
+});
