@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
-import { postponeRun, releaseRun } from '../../src/db/tables/run-releases.js';
+import { postponeRun, putOffRun, releaseRun } from '../../src/db/tables/run-releases.js';
 import { type ClaimedRun, claimRun } from '../../src/db/tables/runs.js';
 import { removeCompany } from '../../src/erasure/company-removal.js';
 import { pagerFor } from '../../src/pagers/registry.js';
@@ -77,6 +77,7 @@ describe('a run', () => {
     },
     released: ({ claim }) => releaseRun(database.db, claim!),
     postponed: ({ claim }) => postponeRun(database.db, { ...claim!, delaySeconds: 10, error: failure }),
+    stopped: ({ claim }) => putOffRun(database.db, { ...claim!, quietUntil: new Date(clock.now() + 3_600_000), isAsked: true }),
     finished: ({ claim }) => succeed(claim!),
     failed: ({ claim }) => finishRun(database.db, claim!, 'failed', failure),
     cancelled: ({ id }) => runs.cancel(id),
