@@ -1,0 +1,27 @@
+import type { CompanyKey } from '../core/company.js';
+import type { ClaimedRun } from '../db/tables/runs.js';
+import type { SpanFacts, TracedRun } from '../observability/tracing.js';
+
+type RunOfTrace = Pick<ClaimedRun, 'id' | 'createdAt' | 'trigger' | 'kind' | 'mode'> & { readonly company: CompanyKey };
+
+/** The run as its trace shows it: who and why, and nothing of the records. */
+export function tracedRun({ id, createdAt, company, trigger, kind, mode }: RunOfTrace): TracedRun {
+  const facts = {
+    'muster.run.id': id,
+    'muster.run.trigger': trigger,
+    'muster.run.kind': kind,
+    'muster.run.mode': mode,
+    'muster.environment': company.environment,
+    'muster.company.id': company.companyId,
+  };
+  return { id, createdAt, facts };
+}
+
+/** `claim` counts all claims of the run, `number` the attempts that failed and this one; `deaths_before` are workers in a row that were lost on the run. */
+export function tracedAttempt({ epoch, attempts, deaths }: Pick<ClaimedRun, 'epoch' | 'attempts' | 'deaths'>): SpanFacts {
+  return {
+    'muster.attempt.claim': Number(epoch),
+    'muster.attempt.number': attempts + 1,
+    'muster.attempt.deaths_before': deaths,
+  };
+}
