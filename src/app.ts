@@ -63,6 +63,7 @@ import { TokenJournal } from './oauth/token-journal.js';
 import { UnsavedTokenPairs } from './oauth/unsaved-token-pairs.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
+import { startTraces } from './observability/start-traces.js';
 import { Suppressions } from './privacy/suppressions.js';
 import { issueSweep } from './runs/issues.js';
 import { latenessOf } from './runs/lateness.js';
@@ -118,6 +119,7 @@ export async function startApp(config: Config, roles: ReadonlySet<Role>, logger:
 }
 
 async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, stack: StopStack): Promise<App> {
+  await startTraces(config.traces, logger, stack);
   const url = await databaseUrl(config, logger, stack);
   await prepareDatabase(url, config, logger);
   const shared = await openShared(config, url, logger, stack);

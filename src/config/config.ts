@@ -16,6 +16,7 @@ import { faultsOfFiles, operatorOf } from './operator-settings.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
 import { fileOf, showSettings, textOf } from './shown-settings.js';
+import { tracesOf } from './trace-settings.js';
 
 /** The settings of a process. A member that is absent is unset; docs/configuration.md says what then applies. */
 export type Config = ReturnType<typeof readConfig>['config'];
@@ -115,6 +116,9 @@ export function readConfig(env: NodeJS.ProcessEnv) {
   }
 
   const { NOTIFY_WEBHOOK_URL: url, NOTIFY_WEBHOOK_SECRET: secret } = values;
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: tracesEndpoint } = values;
+  const { traces, faults: ofTraces } = tracesOf({ endpoint, tracesEndpoint, headers: values.OTEL_EXPORTER_OTLP_HEADERS }, env);
+  faults.push(...ofTraces);
   const { EXPORT_TO: to, EXPORT_FORMAT: format = 'parquet', EXPORT_RESOURCES: resources } = values;
   const { EXPORT_REQUIRE_VERIFIED: requiresProofs, EXPORT_LAYOUT: layout, EXPORT_CHANGES: makesChanges } = values;
   const providers: Partial<Record<Environment, ProviderSettings>> = present({
@@ -161,6 +165,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
       probePort: values.PROBE_PORT,
       heartbeatUrl: values.HEARTBEAT_URL,
       webhook: url && secret && { url, secret },
+      traces,
     }),
   };
   return { config, faults };

@@ -5,6 +5,7 @@ import { operatorSettings } from './operator-settings.js';
 import { defaulted, HELP, type Help, optional, type SettingHelp, secret } from './setting-help.js';
 import * as value from './setting-values.js';
 import { signInSettings } from './sign-in-settings.js';
+import { traceSettings } from './trace-settings.js';
 
 const path = z.string().transform((text) => resolve(text));
 
@@ -205,6 +206,7 @@ export const SETTINGS = z.object({
     help: 'Format of the log: `json`, one object per line; `pretty`, for people; `auto`, pretty on a terminal and JSON elsewhere.',
     example: 'json',
   }),
+  ...prefixed('OTEL_EXPORTER_OTLP', traceSettings()),
   ...operatorSettings(),
   ...prefixed('OIDC', signInSettings()),
   ...prefixed('PRODUCTION', providerSettings('production')),

@@ -29,6 +29,8 @@ export interface ApiRequest {
   readonly mayBeWitness?: boolean;
   /** Memory for the response (HttpRequest). */
   readonly memory?: Reservation | undefined;
+  /** Called before each repetition. */
+  readonly onRetry?: (() => void) | undefined;
   /** On whose behalf the request budget is used; by default on behalf of no company. */
   readonly requester?: Requester | undefined;
 }
@@ -115,8 +117,10 @@ export class ApiClient {
       clock,
       signal: outgoing.signal,
       takesRefusals: outgoing.takesRefusals,
-      onRetry: (error, delayMs) =>
-        logger.debug({ error: error.code, status: error.details['status'], delayMs }, `${what} will be repeated`),
+      onRetry: (error, delayMs) => {
+        outgoing.onRetry?.();
+        logger.debug({ error: error.code, status: error.details['status'], delayMs }, `${what} will be repeated`);
+      },
     });
   }
 

@@ -79,10 +79,7 @@ export function startPage(): PageSpan | undefined {
 }
 
 /** Does the work in the span of a page, which ends with the facts of the result. */
-export async function inPage<T>(
-  work: (span: PageSpan | undefined) => Promise<T>,
-  factsOf: (result: T) => SpanFacts,
-): Promise<T> {
+export async function inPage<T>(work: (span: PageSpan | undefined) => Promise<T>, factsOf: (result: T) => SpanFacts): Promise<T> {
   const span = tracer?.startPage();
   if (!span) return work(undefined);
   try {

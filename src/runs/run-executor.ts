@@ -18,6 +18,7 @@ import { recordPathOf, type TokenSource, tokensOfGrant } from '../http/token-sou
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
+import { addToSpan, endRun as endRunSpan, failSpan, inRun, inSpan } from '../observability/tracing.js';
 import { SecondReader, type SecondReaderDependencies } from '../verify/second-reader.js';
 import type { OpenWalk } from '../walks/open-walk.js';
 import { pageSource } from '../walks/page-source.js';
@@ -25,6 +26,7 @@ import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
 import { endsTheRun, leadsNowhere, mayPass, retryDelay, viewError, type WalkFailure, walksFailed } from './run-failures.js';
 import type { LeasedRun } from './run-leases.js';
+import { tracedAttempt, tracedRun } from './traced-run.js';
 
 export interface ExecutorDependencies extends SecondReaderDependencies {
   readonly db: Database;
@@ -71,7 +73,12 @@ export class RunExecutor {
   /**
    * Returns `continue` if the run was released and has more to do; `over` if it ended, waits to retry or for the end of quiet hours, or was lost.
    */
-  async execute(leased: LeasedRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
+  execute(leased: LeasedRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
+    const { run } = leased;
+    return inRun(tracedRun(run), tracedAttempt(run), () => this.#execute(leased, shouldYield));
+  }
+
+  async #execute(leased: LeasedRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
     const { run } = leased;
     const { db, logger } = this.#deps;
     const log = logger.child({ run_id: run.id, environment: run.company.environment, company_id: run.company.companyId });
@@ -128,7 +135,15 @@ export class RunExecutor {
     }
   }
 
-  async #walk({ id, resource }: WalkToDo, { leased, tokens, record, requester, shouldYield, log }: Attempt): Promise<WalkEnd> {
+  #walk(walk: WalkToDo, attempt: Attempt): Promise<WalkEnd> {
+    const facts = { 'muster.list.resource': walk.resource, 'muster.list.pages_before': walk.pages };
+    return inSpan('list', facts, () => this.#readList(walk, attempt));
+  }
+
+  async #readList(
+    { id, resource }: WalkToDo,
+    { leased, tokens, record, requester, shouldYield, log }: Attempt,
+  ): Promise<WalkEnd> {
     const { store, clock, answers, catalogue, apiOf } = this.#deps;
     const { run, signal } = leased;
     let opened: OpenWalk | undefined;
@@ -160,6 +175,7 @@ export class RunExecutor {
       return end === 'yielded' ? 'yielded' : 'succeeded';
     } catch (error) {
       if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
+      failSpan(error);
       const view = viewError(error);
       log.warn({ resource, err: error }, `walk of ${resource} failed: ${view.code}`);
       await store.fail({ id, run }, { error: view, serviceSays: sentenceOf(error) }, leadsNowhere(error));
@@ -194,6 +210,7 @@ export class RunExecutor {
     if (end === undefined) return (await releaseRun(db, leased.run)) ? 'continue' : 'over';
     const quietUntil = new Date(end);
     await putOffRun(db, { ...leased.run, quietUntil, isAsked });
+    addToSpan({ 'muster.attempt.interrupted': 'quiet_hours' });
     log.info({ until: quietUntil.toISOString() }, 'the run waits for the end of the quiet hours');
     return 'over';
   }
@@ -220,6 +237,7 @@ export class RunExecutor {
   async #interrupted(leased: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
     const { db } = this.#deps;
     const { run, interruption } = leased;
+    addToSpan({ 'muster.attempt.interrupted': interruption });
     if (interruption === 'cancelled') {
       await finishRun(db, run, 'cancelled');
       return 'over';
@@ -229,8 +247,10 @@ export class RunExecutor {
     if (interruption === 'paused') {
       log.info('the company was paused; its run goes on when it is resumed');
     } else if (interruption === 'lost' || isMusterError(error, 'fenced')) {
+      failSpan(error);
       log.warn({ err: error }, 'another worker has taken the run over');
     } else if (isPassingTrouble(error)) {
+      failSpan(error);
       log.warn({ err: error }, 'the database interrupted the run; the sweeper puts it before the workers again');
     } else {
       await this.#retryOrFail(leased, [{ error, mayPass: mayPass(error) }], viewError(error), log);
@@ -249,6 +269,8 @@ export class RunExecutor {
     const { db } = this.#deps;
     const { run } = leased;
     const delaySeconds = retryDelay(run.attempts, failures);
+    failSpan(error);
+    addToSpan({ 'muster.attempt.retry_in_seconds': delaySeconds });
     if (delaySeconds === undefined) {
       log.error({ err: failures[0]?.error }, `run failed: ${error.code}`);
       await finishRun(db, run, 'failed', error);
@@ -268,7 +290,9 @@ export async function finishRun(
   error?: ErrorView,
 ): Promise<boolean> {
   const news = kind === 'sync' ? newsOfRunEnd({ status, reason: error?.code }) : undefined;
-  return endRun(db, { id, epoch, status, error, news });
+  const hasEnded = await endRun(db, { id, epoch, status, error, news });
+  if (hasEnded) endRunSpan({ 'muster.run.status': status }, error);
+  return hasEnded;
 }
 
 /** An API whose responses resolve only once the company's record is mirrored. */

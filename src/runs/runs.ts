@@ -16,8 +16,10 @@ import {
 } from '../db/tables/run-requests.js';
 import { type ClaimableRun, cancelRun, findRun, type RunRow, type VerifyTrigger } from '../db/tables/runs.js';
 import { requireOurs } from '../oauth/installation.js';
+import { recordRun } from '../observability/tracing.js';
 import { type RequestOutcomes, type RunOptions, requestRuns, requestVerification } from './run-requests.js';
 import type { Schedule } from './schedule.js';
+import { tracedRun } from './traced-run.js';
 
 /** Offers runs to the workers. A lost call loses nothing: the sweeper finds the runs again. */
 export interface RunDispatcher {
@@ -174,9 +176,11 @@ export class Runs {
 
   /** A queued run ends at once, a running run before its next page; an ended run stays as it is. Throws run_not_found. */
   async cancel(id: string): Promise<RunRow> {
-    await cancelRun(this.#deps.db, { id });
+    const hasEnded = await cancelRun(this.#deps.db, { id });
     const run = await this.find(id);
     if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);
+    // A run that no worker has begun has no trace.
+    if (hasEnded && run.startedAt) recordRun(tracedRun({ ...run, company: run }), { 'muster.run.status': run.status });
     return run;
   }
 

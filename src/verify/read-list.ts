@@ -7,6 +7,7 @@ import type { ApiClient, ApiResponse } from '../http/api-client.js';
 import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
 import { childPrefix } from '../mirror/mirror-table.js';
+import { inPage, type PageSpan } from '../observability/tracing.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
@@ -201,9 +202,14 @@ async function pageAfterEnd(of: Pass, state: JsonObject, count: number): Promise
   }
 }
 
-async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput) {
+function askFor(of: Pass, input: PageInput): ReturnType<typeof readPage> {
+  const read = (span?: PageSpan) => readPage(of, input, span);
+  return inPage(read, ({ records }) => ({ 'muster.page.records': records.length }));
+}
+
+async function readPage({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput, span?: PageSpan) {
   const { resource } = endpoint;
-  const { response, bytes, memory } = await send({ endpoint, pager, deps, parent }, input);
+  const { response, bytes, memory } = await send({ endpoint, pager, deps, parent }, input, span);
   try {
     const { headers, url } = response;
     const { rest, texts, noRecords } =
@@ -236,15 +242,17 @@ function* recordsOf(texts: readonly string[], read: (text: string) => SecondReco
 async function send(
   { endpoint, pager, deps, parent }: Pick<Pass, 'endpoint' | 'pager' | 'deps' | 'parent'>,
   input: PageInput,
+  span: PageSpan | undefined,
 ): Promise<{ response: ApiResponse; bytes: Buffer; memory: Reservation }> {
   const { api, tokens, answers, signal } = deps;
-  const request = { ...pageRequest(endpoint, deps.companyId, input, parent), tokens, signal };
+  const request = { ...pageRequest(endpoint, deps.companyId, input, parent), tokens, signal, onRetry: () => span?.retried() };
   for (let expected = EXPECTED_BYTES, heap = 0; ; ) {
     signal.throwIfAborted();
     const memory = answers.reserve(expected, heap);
     try {
       await memory.granted;
       const response = await api.request({ ...request, memory });
+      span?.received(response);
       // The mirror has what the privacy rules left.
       const bytes = endpoint.privacy
         ? await inTurns(redact(response.bytes, pager.dataPath, endpoint.privacy, memory))

@@ -3,6 +3,7 @@ import { inTurns } from '../core/turns.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { Reservation } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
+import type { PageSpan } from '../observability/tracing.js';
 import { membersRead } from '../pagers/id-reader.js';
 import type { PageInput, Pager } from '../pagers/pager.js';
 import type { PageFormat, PageResponse } from '../pagers/read-page.js';
@@ -42,7 +43,7 @@ export interface FetchedPage {
 /** The pages of one pass. */
 export interface PageSource {
   /** Asks the service for a page, for which this memory is reserved. Throws MemoryShort where it proves too little. */
-  fetch(input: PageInput, signal: AbortSignal, memory: Reservation): Promise<FetchedPage>;
+  fetch(input: PageInput, signal: AbortSignal, memory: Reservation, span?: PageSpan): Promise<FetchedPage>;
   /** Reads a page once its turn has come. `idField`: the record member that is the id, once a page has shown it. Throws as readPage does. */
   read(fetched: FetchedPage, idField: string | undefined): Promise<ReceivedPage>;
 }
@@ -56,18 +57,21 @@ export function pageSource(
   return ({ pager, parent, ignoreTotals, comparison }) => {
     const format = { resource, id, pager, ignoreTotals };
     return {
-      async fetch(input, signal, memory) {
+      async fetch(input, signal, memory, span) {
         // The address is a part: a response says nothing of another one.
         const request = JSON.stringify([api.baseUrl, input]);
         const current = comparison();
         const mayBeWitness = method === 'GET' && parent === undefined && input.link === undefined;
-        const asked = { ...pageRequest(endpoint, companyId, input, parent), tokens, signal, memory, mayBeWitness };
+        const onRetry = span && (() => span.retried());
+        const asked = { ...pageRequest(endpoint, companyId, input, parent), tokens, signal, memory, mayBeWitness, onRetry };
         const ask = (ifNoneMatch?: string) => api.request({ ...asked, ifNoneMatch });
         let received = await ask(current.ifNoneMatch(request));
+        span?.received(received);
         if (received.status === 304) {
           const page = current.notModified(request, received.headers['etag']);
           if (page) return { request, response: received, matched: page.answer?.matched, notModified: page };
           received = await ask();
+          span?.received(received);
         }
         const { headers, url, status } = received;
         const { bytes, scanned, matched } = await redacted(received.bytes, format, privacy, memory);

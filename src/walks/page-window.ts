@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
+import { type PageSpan, startPage } from '../observability/tracing.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import type { FetchedPage, PageSource } from './page-source.js';
 
@@ -7,6 +8,7 @@ import type { FetchedPage, PageSource } from './page-source.js';
 export interface TakenPage {
   readonly fetched: FetchedPage;
   readonly memory: Reservation;
+  readonly span: PageSpan | undefined;
 }
 
 /** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */
@@ -19,6 +21,8 @@ interface PageUnderWay {
   page?: Promise<TakenPage>;
   memory: Reservation;
   arrival: 'coming' | 'here' | 'failed';
+  /** Ended once the walk has taken the page; never, where the page is dropped. */
+  readonly span: PageSpan | undefined;
   /** Resolves when the page needs more memory than was reserved for it, and waits for it. */
   readonly short: Promise<void>;
   readonly fellShort: () => void;
@@ -82,7 +86,7 @@ export class PageWindow {
   async take(state: JsonObject, makeRoom: () => Promise<void>): Promise<TakenPage> {
     this.aim(state);
     const key = this.#keyOf(state);
-    const { page, arrival, short } = this.#underWay.get(key)!;
+    const { page, arrival, short, span } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     const isShort = await Promise.race([
       page!.then(
@@ -95,6 +99,9 @@ export class PageWindow {
     if (isShort) await makeRoom();
     try {
       return await page!;
+    } catch (error) {
+      if (!this.#signal.aborted) span?.fail(error);
+      throw error;
     } finally {
       this.#aimedAt = undefined;
       this.#underWay.delete(key);
@@ -121,7 +128,7 @@ export class PageWindow {
   #start(input: PageInput, memory: Reservation): void {
     let fellShort = () => {};
     const short = new Promise<void>((resolve) => (fellShort = resolve));
-    const underWay: PageUnderWay = { memory, arrival: 'coming', short, fellShort };
+    const underWay: PageUnderWay = { memory, arrival: 'coming', short, fellShort, span: startPage() };
     underWay.page = this.#ask(input, underWay, this.#drop.signal);
     // `take` reports a failure; that of a dropped guess is of no interest.
     underWay.page.then(
@@ -133,15 +140,16 @@ export class PageWindow {
 
   /** Asks for the wanted page again where it needs more memory than was left, once there is enough; a guess is given up. */
   async #ask(input: PageInput, underWay: PageUnderWay, signal: AbortSignal): Promise<TakenPage> {
+    const { span } = underWay;
     let expected = this.#expected;
     for (;;) {
       const { memory } = underWay;
       try {
         if (memory.granted) await memory.granted;
         signal.throwIfAborted();
-        const fetched = await this.#source.fetch(input, signal, memory);
+        const fetched = await this.#source.fetch(input, signal, memory, span);
         if (memory.bytes > 0) this.#expected = memory.bytes;
-        return { fetched, memory };
+        return { fetched, memory, span };
       } catch (error) {
         memory.release();
         if (!(error instanceof MemoryShort)) throw error;

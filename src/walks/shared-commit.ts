@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { TextSlice } from '../core/text-slice.js';
 import type { Reservation, ResponseMemory } from '../http/response-memory.js';
+import type { PageSpan } from '../observability/tracing.js';
 import type { OpenWalk } from './open-walk.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { CountedPage, PagesToCommit, WalkStore } from './walk-store.js';
@@ -11,6 +12,11 @@ const RECORDS_AT_ONCE = 1_000;
 /** A worker holds such a commit several times, and so does PostgreSQL. */
 const BYTES_AT_ONCE = 16 * 1024 * 1024;
 const WAIT_MS = 200;
+
+interface TracedPage extends CountedPage {
+  /** Ends once the page is committed. */
+  readonly span?: PageSpan | undefined;
+}
 
 export interface SharedCommitDependencies {
   readonly store: Pick<WalkStore, 'commitPages'>;
@@ -26,7 +32,7 @@ export interface SharedCommitDependencies {
 export class SharedCommit {
   readonly #walk: OpenWalk;
   readonly #deps: SharedCommitDependencies;
-  #pages: CountedPage[] = [];
+  #pages: TracedPage[] = [];
   /** Owners of the responses in which records of these pages stand. */
   #memory: Reservation[] = [];
   #records = 0;
@@ -44,7 +50,7 @@ export class SharedCommit {
    * Takes a page with the owner of its response, the checkpoint that follows it, and whether the next page has come. Begins a commit when enough waits.
    * The response is freed once the page is committed, or at once if no record that is written is part of it.
    */
-  async add(counted: CountedPage, memory: Reservation, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
+  async add(counted: TracedPage, memory: Reservation, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
     const { page } = counted;
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
@@ -101,16 +107,25 @@ export class SharedCommit {
     this.#underWay.catch(() => {});
   }
 
-  async #commit(commit: PagesToCommit, memory: readonly Reservation[]): Promise<void> {
+  async #commit(
+    commit: PagesToCommit & { readonly pages: readonly TracedPage[] },
+    memory: readonly Reservation[],
+  ): Promise<void> {
     try {
       await this.#deps.store.commitPages(this.#walk, commit);
     } catch (error) {
       // The driver may still read the responses.
       for (const each of memory) each.release();
+      for (const { span } of commit.pages) span?.fail(error);
       throw error;
     }
     for (const each of memory) each.free();
+    for (const each of commit.pages) endSpan(each);
   }
+}
+
+function endSpan({ page, number, span }: TracedPage): void {
+  span?.end({ 'muster.page.number': number + 1, 'muster.page.kind': page.kind, 'muster.page.records': page.count });
 }
 
 function sizeOf(texts: readonly TextSlice[]): number {

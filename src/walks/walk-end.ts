@@ -5,6 +5,7 @@ import { findProof, findUnavailable, type ListKey } from '../db/tables/lists.js'
 import { lockWalk, succeedWalk, type WalkEnd } from '../db/tables/walks.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/events.js';
+import { addToSpan } from '../observability/tracing.js';
 import type { OpenWalk } from './open-walk.js';
 import type { UnverifiedReason, Verdict } from './verification.js';
 
@@ -31,6 +32,7 @@ export async function endWalk(
       ? { kind: 'unverified', reason: await reasonOfParents(db, walk, endpoint.parent!) }
       : proved;
   const isVerified = outcome.kind === 'verified';
+  addToSpan(isVerified ? { 'muster.list.proof': outcome.proof } : { 'muster.list.unverified_reason': outcome.reason });
   const keysDigest = walk.memory.digest;
   const end: WalkEnd = {
     keysDigest,

@@ -111,12 +111,12 @@ async function readPages({ walk, endpoint, pager, from, source, window, commit, 
       if (page.kind === 'not-modified') walk.etags.isUsed = true;
       if (page.hasFalseEtag) walk.etags.isFalse = true;
       if (walk.etags.isFalse && walk.etags.isUsed) {
-        taken?.memory.free();
+        discard(taken);
         return { kind: 'false-etags' };
       }
       repeats = await inTurns(memory.repeats(page.keys));
       if (!walk.comparison.agrees(page, repeats)) {
-        taken?.memory.free();
+        discard(taken);
         compareFromHere(walk, window);
         continue;
       }
@@ -127,6 +127,7 @@ async function readPages({ walk, endpoint, pager, from, source, window, commit, 
       };
       advance = pager.next(checkpoint.pager, page, received);
     } catch (error) {
+      if (!(error instanceof MemoryShort)) taken?.span?.fail(error);
       taken?.memory.free();
       if (error instanceof MemoryShort) {
         window.takeAgain(error);
@@ -148,7 +149,7 @@ async function readPages({ walk, endpoint, pager, from, source, window, commit, 
     }
     failures = 0;
     if (advance.kind === 'again') {
-      taken?.memory.free();
+      discard(taken);
       checkpoint = withState(checkpoint, advance.state);
       continue;
     }
@@ -159,7 +160,8 @@ async function readPages({ walk, endpoint, pager, from, source, window, commit, 
     const nextHasCome = !stop && window.hasCome(next.pager);
     // A page that has not been asked for yet is asked for at once; otherwise the window is aimed while the database works.
     if (!stop && !nextHasCome) window.aim(next.pager);
-    await commit.add({ page, number: checkpoint.pages, newFrom }, taken.memory, next, nextHasCome);
+    const counted = { page, number: checkpoint.pages, newFrom, span: taken.span };
+    await commit.add(counted, taken.memory, next, nextHasCome);
     if (advance.kind === 'done') {
       walk.overruled ??= advance.overruled;
       return { kind: 'end', checkpoint: next };
@@ -167,6 +169,12 @@ async function readPages({ walk, endpoint, pager, from, source, window, commit, 
     if (stop) return { kind: 'yielded' };
     checkpoint = next;
   }
+}
+
+/** The page is asked for again, and this response of it is not committed. */
+function discard({ memory, span }: TakenPage): void {
+  memory.free();
+  span?.end({ 'muster.page.discarded': true });
 }
 
 /** The pass has received one record with two texts, or may have: no page is left uncompared any more, the present one included. */

@@ -8,6 +8,7 @@ import { listSyncs } from '../../src/runs/list-syncs.js';
 import { nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import type { Schedule } from '../../src/runs/schedule.js';
+import { notQuiet } from '../support/quiet.js';
 
 export const NIGHT: Schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
 
@@ -79,7 +80,7 @@ export class ScheduledFleet {
 
   runs(catalogue: Catalogue, schedule = NIGHT): Runs {
     const clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
-    return new Runs({ db: this.db, catalogue, schedule, quiet: NO_QUIET_HOURS, clock, dispatcher: { dispatch: async () => {} } });
+    return new Runs({ db: this.db, catalogue, schedule, quiet: notQuiet, clock, dispatcher: { dispatch: async () => {} } });
   }
 
   /** The sweeps of a process that has just started. */

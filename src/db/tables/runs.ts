@@ -39,10 +39,11 @@ export type RunClaim = Pick<Run, 'id' | 'epoch'>;
 export type ClaimableRun = RunClaim & Pick<CompanyKey, 'environment'>;
 
 /** A claimed run, with the walks that are left of it, in order. */
-export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested' | 'deaths'>, OwnQuietHours {
+export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested' | 'deaths' | 'createdAt'>, OwnQuietHours {
   readonly company: CompanyKey;
   readonly trigger: RunTrigger;
   readonly kind: RunKind;
+  readonly mode: RunMode;
   readonly walks: readonly WalkToDo[];
 }
 
@@ -177,7 +178,7 @@ export async function claimRun(db: Database, { id, worker }: { id: string; worke
       deaths = CASE WHEN holder IS NULL THEN deaths WHEN ${PAGES} = pages_at_death THEN deaths + 1 ELSE 1 END,
       pages_at_death = CASE WHEN holder IS NULL THEN pages_at_death ELSE ${PAGES} END
     WHERE id = ${id}::uuid AND ${isClaimable(STATUS_OF_ONE)}
-    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, attempts, deaths, cancel_requested AS "cancelRequested", ${QUIET_HOURS} AS "quietHours", COALESCE((
+    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, mode, created_at AS "createdAt", attempts, deaths, cancel_requested AS "cancelRequested", ${QUIET_HOURS} AS "quietHours", COALESCE((
       SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages) ORDER BY position)
       FROM muster.walks WHERE run_id = runs.id AND walks.status <> 'succeeded'), '[]') AS walks`;
   if (!row) return undefined;
@@ -235,10 +236,10 @@ export async function endRun(
 
 /**
  * Cancels a run. A running one ends before its next page, by its worker or by the next claim. A queued one is cancelled at once with its walks.
- * A run that has ended stays as it is.
+ * A run that has ended stays as it is. Returns whether the run was queued, and has ended now.
  */
-export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: string }): Promise<void> {
-  await runStep(
+export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: string }): Promise<boolean> {
+  const rows = await runStep(
     db,
     Prisma.sql`
     WITH asked AS (
@@ -248,8 +249,9 @@ export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: strin
     ), ended AS (
       SELECT id, NULL::jsonb AS error FROM asked WHERE status = 'cancelled'
     ), ${endWalks('cancelled')}
-    SELECT FROM ended`,
+    SELECT id FROM ended`,
   );
+  return rows.length > 0;
 }
 
 /**
