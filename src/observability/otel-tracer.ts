@@ -20,7 +20,15 @@ import { ERROR_CODES, type MusterError } from '../core/errors.js';
 import type { Service } from '../core/service.js';
 import { VERSION } from '../core/version.js';
 import type { Logger } from './logger.js';
-import { type PageSpan, type SpanFacts, setTracer, type TracedRun, type TraceIds, type Tracer } from './tracing.js';
+import {
+  type PageSpan,
+  type SpanFacts,
+  setTracer,
+  type TracedRun,
+  type TracedWork,
+  type TraceIds,
+  type Tracer,
+} from './tracing.js';
 
 export interface OtelTracerOptions {
   /** Where spans are sent, as protobuf. */
@@ -38,14 +46,14 @@ const STOP_PATIENCE_MS = 2_000;
 /** A collector that is away is mentioned this often. */
 const WARN_EVERY_MS = 600_000;
 
-const ROOT = createContextKey('the span of the run');
+const RUN = createContextKey('the open run');
 
 /** Sends traces to a collector by OpenTelemetry's SDK. Loaded only where an endpoint is set. */
 export class OtelTracer implements Tracer, Service {
   readonly name = 'traces';
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #ids = new RunIds();
+  readonly #ids = new SpanIds();
   readonly #provider: NodeTracerProvider;
   readonly #spans: Spans;
   readonly #warn: (members: object, text: string) => void;
@@ -102,23 +110,26 @@ export class OtelTracer implements Tracer, Service {
     diag.disable();
   }
 
-  inRun<T>(run: TracedRun, attempt: SpanFacts, work: () => Promise<T>): Promise<T> {
-    const root = this.#rootOf(run);
-    const around = trace.setSpan(ROOT_CONTEXT, root).setValue(ROOT, root);
-    return this.#within(around, 'attempt', { ...run.facts, ...attempt }, work);
-  }
-
-  inSpan<T>(name: string, facts: SpanFacts, work: () => Promise<T>): Promise<T> {
-    return this.#within(context.active(), name, facts, work);
-  }
-
-  async #within<T>(around: Context, name: string, facts: SpanFacts, work: () => Promise<T>): Promise<T> {
-    const span = this.#spans.startSpan(name, { attributes: attributesOf(facts) }, around);
+  async inRun<T>(run: TracedRun, attempt: SpanFacts, work: () => Promise<T>): Promise<T> {
+    const open = this.#open(run);
+    const span = this.#spans.startSpan('attempt', { attributes: attributesOf({ ...run.facts, ...attempt }) }, open.context);
     try {
-      return await context.with(trace.setSpan(around, span), work);
+      return await context.with(trace.setSpan(open.context, span), work);
     } finally {
       span.end();
     }
+  }
+
+  async inList<T>(list: TracedWork, work: () => Promise<T>, isOver: (result: T) => boolean): Promise<T> {
+    const { context: around, lists } = context.active().getValue(RUN) as OpenRun;
+    const span = lists.get(list.id) ?? this.#start('list', list, around);
+    lists.set(list.id, span);
+    const result = await context.with(trace.setSpan(around, span), work);
+    if (isOver(result)) {
+      span.end();
+      lists.delete(list.id);
+    }
+    return result;
   }
 
   addToSpan(facts: SpanFacts): void {
@@ -131,15 +142,12 @@ export class OtelTracer implements Tracer, Service {
   }
 
   endRun(facts: SpanFacts, error?: unknown): void {
-    const root = context.active().getValue(ROOT) as Span | undefined;
-    if (!root) return;
-    root.setAttributes(attributesOf(facts));
-    if (error !== undefined) fail(root, error);
-    root.end();
+    const open = context.active().getValue(RUN) as OpenRun | undefined;
+    if (open) end(open, facts, error);
   }
 
   recordRun(run: TracedRun, facts: SpanFacts): void {
-    this.#rootOf(run).setAttributes(attributesOf(facts)).end();
+    end(this.#open(run), facts);
   }
 
   startPage(): PageSpan {
@@ -151,34 +159,59 @@ export class OtelTracer implements Tracer, Service {
     return active && { trace_id: active.traceId, span_id: active.spanId };
   }
 
+  #open(run: TracedRun): OpenRun {
+    const span = this.#start('run', run, ROOT_CONTEXT);
+    const lists = new Map<string, Span>();
+    const open: OpenRun = { span, lists, context: trace.setSpan(ROOT_CONTEXT, span) };
+    open.context = open.context.setValue(RUN, open);
+    for (const list of run.lists) lists.set(list.id, this.#start('list', list, open.context));
+    return open;
+  }
+
   /**
-   * The span `run`. Each attempt begins the same one, so that its spans have a parent and the sampler decides alike in all processes. Only the process
-   * that ends the run ends it, and a span that has not ended is never sent.
+   * The span of a run or list. Each attempt begins the same one again, so that the spans below have a parent and the sampler decides alike in all
+   * processes. A span that is not ended is never sent.
    */
-  #rootOf({ id, createdAt, facts }: TracedRun): Span {
-    const options = { root: true, startTime: createdAt, attributes: attributesOf(facts) };
-    return this.#ids.ofRun(id, () => this.#spans.startSpan('run', options, ROOT_CONTEXT));
+  #start(name: string, { id, startedAt, facts }: TracedWork, around: Context): Span {
+    return this.#ids.madeOf(id, () =>
+      this.#spans.startSpan(name, { startTime: startedAt, attributes: attributesOf(facts) }, around),
+    );
   }
 }
 
-/** Random ids, apart from the span of a run: its ids are made of the run's, so that they outlive a process without being stored. */
-class RunIds implements IdGenerator {
+/** A run whose attempt is under way, with its lists that have not ended. */
+interface OpenRun {
+  readonly span: Span;
+  readonly lists: Map<string, Span>;
+  /** The run's span is active in it. */
+  context: Context;
+}
+
+function end({ span, lists }: OpenRun, facts: SpanFacts, error?: unknown): void {
+  for (const list of lists.values()) list.end();
+  span.setAttributes(attributesOf(facts));
+  if (error !== undefined) fail(span, error);
+  span.end();
+}
+
+/** Random ids, apart from those of runs and lists, which outlive a process and are stored nowhere: they are made of the UUID of the run or list. */
+class SpanIds implements IdGenerator {
   readonly #random = new RandomIdGenerator();
-  #run: string | undefined;
+  #uuid: string | undefined;
 
   generateTraceId(): string {
-    return this.#run ?? this.#random.generateTraceId();
+    return this.#uuid ?? this.#random.generateTraceId();
   }
 
   generateSpanId(): string {
-    return this.#run?.slice(0, 16) ?? this.#random.generateSpanId();
+    return this.#uuid?.slice(0, 16) ?? this.#random.generateSpanId();
   }
 
-  /** Makes the span of this run. */
-  ofRun(id: string, start: () => Span): Span {
-    this.#run = id.replaceAll('-', '');
+  /** The ids of the span that `start` begins are made of the UUID. */
+  madeOf(uuid: string, start: () => Span): Span {
+    this.#uuid = uuid.replaceAll('-', '');
     const span = start();
-    this.#run = undefined;
+    this.#uuid = undefined;
     return span;
   }
 }

@@ -1,14 +1,23 @@
-// Traces (docs/tracing.md): one for each run, with a span for each attempt at it, each of its lists and each page. The rest of the code knows only
+// Traces (docs/tracing.md): one for each run, with a span for each of its lists and each page, and one for each attempt. The rest of the code knows only
 // this file. Without an endpoint there is no tracer: nothing of OpenTelemetry is loaded, and each function returns at once.
 
 /** Attributes of a span. Undefined members are left out. Never a token, a text of the service, an address or the id of a record. */
 export type SpanFacts = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A run as its trace shows it. Its id is the id of the trace, so that every process that works on it writes the same trace. */
-export interface TracedRun {
+/**
+ * A run or list as its trace shows it. Several processes may work on it one after the other, so the ids of its span are made of its own, and only the
+ * process that ends it sends its span.
+ */
+export interface TracedWork {
+  /** A UUID. That of a run is the id of its trace, too. */
   readonly id: string;
-  readonly createdAt: Date;
+  readonly startedAt: Date;
   readonly facts: SpanFacts;
+}
+
+/** `lists`: those that were begun and have not ended. */
+export interface TracedRun extends TracedWork {
+  readonly lists: readonly TracedWork[];
 }
 
 /** The span of a page: begins with its request. A page that the walk does not want after all has no span. */
@@ -28,7 +37,7 @@ export interface TraceIds {
 
 export interface Tracer {
   inRun<T>(run: TracedRun, attempt: SpanFacts, work: () => Promise<T>): Promise<T>;
-  inSpan<T>(name: string, facts: SpanFacts, work: () => Promise<T>): Promise<T>;
+  inList<T>(list: TracedWork, work: () => Promise<T>, isOver: (result: T) => boolean): Promise<T>;
   addToSpan(facts: SpanFacts): void;
   failSpan(error: unknown): void;
   endRun(facts: SpanFacts, error?: unknown): void;
@@ -43,14 +52,14 @@ export function setTracer(next: Tracer | undefined): void {
   tracer = next;
 }
 
-/** Does the work in the span `attempt` of the run's trace. The span `run` around it is recorded by `endRun`, once. */
+/** Does the work in the span `attempt` of the run's trace. The span `run` around it is sent by `endRun`, once. */
 export function inRun<T>(run: TracedRun, attempt: SpanFacts, work: () => Promise<T>): Promise<T> {
   return tracer ? tracer.inRun(run, attempt, work) : work();
 }
 
-/** Does the work in a span below the active one. An error of the work ends the span, and only `failSpan` marks it as failed. */
-export function inSpan<T>(name: string, facts: SpanFacts, work: () => Promise<T>): Promise<T> {
-  return tracer ? tracer.inSpan(name, facts, work) : work();
+/** Does the work in the span of a list of the active run. The span is sent once the list is over, or the run. */
+export function inList<T>(list: TracedWork, work: () => Promise<T>, isOver: (result: T) => boolean): Promise<T> {
+  return tracer ? tracer.inList(list, work, isOver) : work();
 }
 
 /** Adds to the active span. */
@@ -63,12 +72,12 @@ export function failSpan(error: unknown): void {
   tracer?.failSpan(error);
 }
 
-/** Records the span `run` of the active trace: the run has ended. */
+/** Sends the span of the active run, and the spans of its lists that have not ended: no process will work on them any more. */
 export function endRun(facts: SpanFacts, error?: unknown): void {
   tracer?.endRun(facts, error);
 }
 
-/** Records the span `run` of a run that ended while no worker worked on it. */
+/** The same for a run that ended while no worker worked on it. */
 export function recordRun(run: TracedRun, facts: SpanFacts): void {
   tracer?.recordRun(run, facts);
 }

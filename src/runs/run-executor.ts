@@ -18,7 +18,7 @@ import { recordPathOf, type TokenSource, tokensOfGrant } from '../http/token-sou
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
-import { addToSpan, endRun as endRunSpan, failSpan, inRun, inSpan } from '../observability/tracing.js';
+import { addToSpan, endRun as endRunSpan, failSpan, inList, inRun } from '../observability/tracing.js';
 import { SecondReader, type SecondReaderDependencies } from '../verify/second-reader.js';
 import type { OpenWalk } from '../walks/open-walk.js';
 import { pageSource } from '../walks/page-source.js';
@@ -26,7 +26,7 @@ import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
 import { endsTheRun, leadsNowhere, mayPass, retryDelay, viewError, type WalkFailure, walksFailed } from './run-failures.js';
 import type { LeasedRun } from './run-leases.js';
-import { tracedAttempt, tracedRun } from './traced-run.js';
+import { tracedAttempt, tracedList, tracedRun } from './traced-run.js';
 
 export interface ExecutorDependencies extends SecondReaderDependencies {
   readonly db: Database;
@@ -136,8 +136,8 @@ export class RunExecutor {
   }
 
   #walk(walk: WalkToDo, attempt: Attempt): Promise<WalkEnd> {
-    const facts = { 'muster.list.resource': walk.resource, 'muster.list.pages_before': walk.pages };
-    return inSpan('list', facts, () => this.#readList(walk, attempt));
+    const read = () => this.#readList(walk, attempt);
+    return inList(tracedList(walk), read, (end) => end === 'succeeded');
   }
 
   async #readList(

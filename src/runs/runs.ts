@@ -180,7 +180,10 @@ export class Runs {
     const run = await this.find(id);
     if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);
     // A run that no worker has begun has no trace.
-    if (hasEnded && run.startedAt) recordRun(tracedRun({ ...run, company: run }), { 'muster.run.status': run.status });
+    if (hasEnded && run.startedAt) {
+      const walks = run.walks.filter(({ status }) => status !== 'succeeded');
+      recordRun(tracedRun({ ...run, company: run, walks }), { 'muster.run.status': run.status });
+    }
     return run;
   }
 

@@ -1,11 +1,17 @@
 import type { CompanyKey } from '../core/company.js';
-import type { ClaimedRun } from '../db/tables/runs.js';
-import type { SpanFacts, TracedRun } from '../observability/tracing.js';
+import type { ClaimedRun, WalkToDo } from '../db/tables/runs.js';
+import type { SpanFacts, TracedRun, TracedWork } from '../observability/tracing.js';
 
-type RunOfTrace = Pick<ClaimedRun, 'id' | 'createdAt' | 'trigger' | 'kind' | 'mode'> & { readonly company: CompanyKey };
+interface RunOfTrace extends Pick<ClaimedRun, 'id' | 'createdAt' | 'trigger' | 'kind' | 'mode'> {
+  readonly company: CompanyKey;
+  /** The walks that have not succeeded. */
+  readonly walks: readonly WalkOfTrace[];
+}
+
+type WalkOfTrace = Pick<WalkToDo, 'id' | 'resource'> & { readonly startedAt: Date | string | null };
 
 /** The run as its trace shows it: who and why, and nothing of the records. */
-export function tracedRun({ id, createdAt, company, trigger, kind, mode }: RunOfTrace): TracedRun {
+export function tracedRun({ id, createdAt, company, trigger, kind, mode, walks }: RunOfTrace): TracedRun {
   const facts = {
     'muster.run.id': id,
     'muster.run.trigger': trigger,
@@ -14,7 +20,11 @@ export function tracedRun({ id, createdAt, company, trigger, kind, mode }: RunOf
     'muster.environment': company.environment,
     'muster.company.id': company.companyId,
   };
-  return { id, createdAt, facts };
+  return { id, startedAt: createdAt, facts, lists: walks.filter(({ startedAt }) => startedAt !== null).map(tracedList) };
+}
+
+export function tracedList({ id, resource, startedAt }: WalkOfTrace): TracedWork {
+  return { id, startedAt: startedAt === null ? new Date() : new Date(startedAt), facts: { 'muster.list.resource': resource } };
 }
 
 /** `claim` counts all claims of the run, `number` the attempts that failed and this one; `deaths_before` are workers in a row that were lost on the run. */

@@ -120,12 +120,18 @@ export class SharedCommit {
       throw error;
     }
     for (const each of memory) each.free();
-    for (const each of commit.pages) endSpan(each);
+    for (const each of commit.pages) endSpan(each, this.#walk);
   }
 }
 
-function endSpan({ page, number, span }: TracedPage): void {
-  span?.end({ 'muster.page.number': number + 1, 'muster.page.kind': page.kind, 'muster.page.records': page.count });
+function endSpan({ page, number, span }: TracedPage, { pass }: OpenWalk): void {
+  const { kind, count } = page;
+  span?.end({
+    'muster.page.pass': pass,
+    'muster.page.number': number + 1,
+    'muster.page.kind': kind,
+    'muster.page.records': count,
+  });
 }
 
 function sizeOf(texts: readonly TextSlice[]): number {

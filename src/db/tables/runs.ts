@@ -51,8 +51,8 @@ export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequ
 const QUIET_HOURS = Prisma.sql`(
   SELECT c.quiet_hours FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id)`;
 
-/** `position` counts from 0 within the run; `pages` are committed. */
-export type WalkToDo = Pick<WalkRow, 'id' | 'resource' | 'position' | 'pages'>;
+/** `position` counts from 0 within the run; `pages` are committed. `startedAt` is a time as JSON has it. */
+export type WalkToDo = Pick<WalkRow, 'id' | 'resource' | 'position' | 'pages'> & { readonly startedAt: string | null };
 
 /**
  * A run whose worker is silent for this long may be claimed by any worker. Too short only costs a takeover, since the epoch keeps the slow
@@ -178,8 +178,9 @@ export async function claimRun(db: Database, { id, worker }: { id: string; worke
       deaths = CASE WHEN holder IS NULL THEN deaths WHEN ${PAGES} = pages_at_death THEN deaths + 1 ELSE 1 END,
       pages_at_death = CASE WHEN holder IS NULL THEN pages_at_death ELSE ${PAGES} END
     WHERE id = ${id}::uuid AND ${isClaimable(STATUS_OF_ONE)}
-    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, mode, created_at AS "createdAt", attempts, deaths, cancel_requested AS "cancelRequested", ${QUIET_HOURS} AS "quietHours", COALESCE((
-      SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages) ORDER BY position)
+    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, mode, created_at AS "createdAt", attempts, deaths,
+      cancel_requested AS "cancelRequested", ${QUIET_HOURS} AS "quietHours", COALESCE((
+      SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages, 'startedAt', started_at) ORDER BY position)
       FROM muster.walks WHERE run_id = runs.id AND walks.status <> 'succeeded'), '[]') AS walks`;
   if (!row) return undefined;
   const { environment, companyId, ...run } = row;
