@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import { MusterError } from '../../src/core/errors.js';
+import { createLogger } from '../../src/observability/logger.js';
+import { OtelTracer } from '../../src/observability/otel-tracer.js';
+import * as tracing from '../../src/observability/tracing.js';
+import { type Collector, startCollector } from '../support/collector.js';
+
+const RUN = '0192d3a4-5b6c-4d7e-8f90-a1b2c3d4e5f6';
+const TRACE = RUN.replaceAll('-', '');
+const LIST = {
+  id: '11111111-2222-4333-8444-555555555555',
+  startedAt: new Date(2_000),
+  facts: { 'muster.list.resource': 'employees' },
+};
+const run = { id: RUN, startedAt: new Date(1_000), facts: { 'muster.run.id': RUN }, lists: [] };
+const notOver = () => false;
+
+let collector: Collector;
+let lines: string[];
+let now: number;
+const logger = createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } });
+
+beforeEach(async () => {
+  collector = await startCollector();
+  lines = [];
+  now = 0;
+});
+afterEach(() => collector.close());
+
+/** Does the work as one process that then stops, so that everything was sent. */
+async function inProcess(work: () => Promise<unknown>, headers?: string): Promise<void> {
+  const clock = { ...systemClock, monotonic: () => now };
+  const tracer = new OtelTracer({ url: new URL(`${collector.url}/v1/traces`), headers, clock, logger });
+  await tracer.start();
+  await work().catch(() => {});
+  await tracer.stop();
+}
+
+const named = (name: string) => collector.spans.filter((span) => span.name === name);
+
+test('processes that work on a run one after the other write one connected trace, with one span for the run and for each list', async () => {
+  await inProcess(() =>
+    tracing.inRun(run, { 'muster.attempt.number': 1 }, () =>
+      tracing.inList(LIST, async () => tracing.startPage()!.end({ 'muster.page.number': 1 }), notOver),
+    ),
+  );
+  expect(collector.spans.map(({ name }) => name).sort()).toEqual(['attempt', 'page']);
+  await inProcess(() =>
+    tracing.inRun({ ...run, lists: [LIST] }, { 'muster.attempt.number': 2 }, async () => {
+      await tracing.inList(
+        LIST,
+        async () => tracing.startPage()!.end({ 'muster.page.number': 2 }),
+        () => true,
+      );
+      tracing.endRun({ 'muster.run.status': 'succeeded' });
+    }),
+  );
+  expect(collector.spans.map(({ name }) => name).sort()).toEqual(['attempt', 'attempt', 'list', 'page', 'page', 'run']);
+  expect(new Set(collector.spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
+  const [root] = named('run');
+  const [list] = named('list');
+  expect(root).toMatchObject({
+    parentId: '',
+    start: 1_000_000_000n,
+    attributes: { 'muster.run.id': RUN, 'muster.run.status': 'succeeded' },
+  });
+  expect(list).toMatchObject({
+    parentId: root!.spanId,
+    start: 2_000_000_000n,
+    attributes: { 'muster.list.resource': 'employees' },
+  });
+  expect(named('attempt').map(({ parentId }) => parentId)).toEqual([root!.spanId, root!.spanId]);
+  expect(named('page').map(({ parentId }) => parentId)).toEqual([list!.spanId, list!.spanId]);
+});
+
+test('a run that ends takes its lists along, those of earlier attempts, too', async () => {
+  const other = { ...LIST, id: '66666666-2222-4333-8444-555555555555' };
+  await inProcess(() =>
+    tracing.inRun({ ...run, lists: [other] }, {}, async () => {
+      await tracing.inList(
+        LIST,
+        async () => tracing.failSpan(new MusterError('service_refused', '', { details: { status: 403 } })),
+        notOver,
+      );
+      tracing.endRun({ 'muster.run.status': 'failed' }, { code: 'walks_failed' });
+    }),
+  );
+  const error = { code: 2, message: 'service_refused' };
+  expect(named('list').map(({ status, attributes }) => [status, attributes['http.response.status_code']])).toEqual(
+    expect.arrayContaining([
+      [{ code: 0, message: '' }, undefined],
+      [error, 403],
+    ]),
+  );
+  expect(named('run')[0]).toMatchObject({ status: { code: 2, message: 'walks_failed' } });
+  await inProcess(async () => tracing.recordRun({ ...run, lists: [LIST] }, { 'muster.run.status': 'cancelled' }));
+  expect(named('run')[1]!.attributes['muster.run.status']).toBe('cancelled');
+  expect(named('list')).toHaveLength(3);
+});
+
+test('a page says how it was received, and a dropped one nothing', async () => {
+  await inProcess(() =>
+    tracing.inRun(run, {}, () =>
+      tracing.inList(
+        LIST,
+        async () => {
+          tracing.startPage();
+          const page = tracing.startPage()!;
+          page.retried();
+          page.received({ status: 200, bytes: Buffer.alloc(7) });
+          page.end({ 'muster.page.number': 3, 'muster.page.kind': undefined });
+          tracing.startPage()!.fail(new MusterError('service_error', ''));
+          await tracing.inPage(
+            async () => 5,
+            (count) => ({ 'muster.page.records': count }),
+          );
+        },
+        notOver,
+      ),
+    ),
+  );
+  const [page, failed, whole] = named('page');
+  expect(named('page')).toHaveLength(3);
+  expect(page).toMatchObject({ events: ['received'] });
+  expect(page!.attributes).toEqual({
+    'http.response.status_code': 200,
+    'http.request.resend_count': 1,
+    'muster.page.bytes': 7,
+    'muster.page.number': 3,
+  });
+  expect(failed).toMatchObject({ status: { code: 2, message: 'service_error' }, attributes: { 'error.type': 'service_error' } });
+  expect(whole!.attributes).toEqual({ 'muster.page.records': 5 });
+});
+
+test('log lines have the ids of the active span, and none elsewhere', async () => {
+  await inProcess(async () => {
+    logger.info('before');
+    await tracing.inRun(run, {}, async () => {
+      logger.child({ resource: 'x' }).info('attempt');
+      await tracing.inList(LIST, async () => logger.info({ a: 1 }, 'list'), notOver);
+    });
+  });
+  logger.info('after');
+  const [attempt] = named('attempt');
+  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { msg: 'before' },
+    { msg: 'attempt', resource: 'x', trace_id: TRACE, span_id: attempt!.spanId },
+    { msg: 'list', a: 1, trace_id: TRACE, span_id: LIST.id.replaceAll('-', '').slice(0, 16) },
+    { msg: 'after' },
+  ]);
+  expect(lines[0]).not.toContain('trace_id');
+  expect(lines[3]).not.toContain('trace_id');
+});
+
+test('no word of an error is sent', async () => {
+  const canary = 'canary-of-a-message-77ab';
+  await inProcess(() =>
+    tracing.inRun(run, {}, () =>
+      tracing.inList(
+        LIST,
+        async () => {
+          const error = new MusterError('service_refused', canary, { cause: new Error(canary), details: { status: canary } });
+          tracing.startPage()!.fail(error);
+          tracing.failSpan(Object.assign(new Error(canary), { code: canary }));
+          tracing.endRun({}, error);
+          throw error;
+        },
+        notOver,
+      ),
+    ),
+  );
+  expect(collector.spans.map(({ name, status }) => [name, status.message])).toEqual(
+    expect.arrayContaining([
+      ['page', 'service_refused'],
+      ['list', 'internal_error'],
+      ['run', 'service_refused'],
+    ]),
+  );
+  expect(Buffer.concat(collector.requests.map(({ body }) => body)).includes(canary)).toBe(false);
+});
+
+test('requests have the headers, and the resource says which program and version', async () => {
+  await inProcess(async () => tracing.recordRun(run, {}), 'authorization=Basic%20abc,x-scope=muster');
+  expect(collector.requests[0]).toMatchObject({
+    path: '/v1/traces',
+    headers: { authorization: 'Basic abc', 'x-scope': 'muster' },
+  });
+  expect(collector.requests[0]!.headers['content-type']).toBe('application/x-protobuf');
+  expect(named('run')[0]!.resource).toMatchObject({ 'service.name': 'muster', 'service.version': expect.any(String) });
+});
+
+test('a collector that refuses is mentioned once in ten minutes, with how often it was left out', async () => {
+  collector.behaviour = 'refuse';
+  const failed = () => inProcess(async () => tracing.recordRun(run, {}));
+  await failed();
+  expect(lines).toHaveLength(1);
+  expect(JSON.parse(lines[0]!)).toMatchObject({ level: 40, msg: expect.stringMatching(/could not be sent/) });
+  expect(tracing.traceIds()).toBeUndefined();
+});
+
+test('without a tracer the work is done as it is', async () => {
+  const result = await tracing.inRun(run, {}, () =>
+    tracing.inList(
+      LIST,
+      async () => tracing.startPage(),
+      () => true,
+    ),
+  );
+  expect(result).toBeUndefined();
+  expect(
+    await tracing.inPage(
+      async (span) => span ?? 'none',
+      () => ({}),
+    ),
+  ).toBe('none');
+  expect(collector.requests).toEqual([]);
+});
