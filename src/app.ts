@@ -14,7 +14,7 @@ import { manifestSigning } from './certificates/manifest-signing.js';
 import type { Config } from './config/config.js';
 import { adminToken, encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
-import { type CompanyKey, type Environment, keyText } from './core/company.js';
+import { type CompanyKey, ENVIRONMENTS, type Environment, keyText } from './core/company.js';
 import { mapEnvironments, ofEnvironment } from './core/provider-settings.js';
 import { calledOff, type StopStack } from './core/service.js';
 import { type Database, openCheckConnection, openDatabase } from './db/connection/database.js';
@@ -64,6 +64,8 @@ import { UnsavedTokenPairs } from './oauth/unsaved-token-pairs.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { startTraces } from './observability/start-traces.js';
+import { WorkCounts } from './observability/work-counts.js';
+import { WorkMetrics } from './observability/work-metrics.js';
 import { Suppressions } from './privacy/suppressions.js';
 import { issueSweep } from './runs/issues.js';
 import { latenessOf } from './runs/lateness.js';
@@ -155,14 +157,16 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const staleAfterHours = latenessOf(config, catalogue);
   await writeWarehouseSettings(db, { staleAfterHours });
 
+  const work = new WorkMetrics(ENVIRONMENTS.filter((environment) => providers[environment]));
   const http = new HttpClient({ silenceTimeoutMs: config.requestTimeoutSeconds * 1_000 }, config.proxies);
   stack.push({ name: 'HTTP client', stop: () => http.close() });
   const worker = `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`;
+  await stack.start(new WorkCounts(db, { work, process: worker, logger }));
   const apiClients = mapEnvironments(providers, (provider, environment) => {
     const store = databaseBudget(db, environment);
     const budget = new SharedRequestBudget({ store, clock, logger, environment, worker, limits: provider });
     stack.push({ name: budget.name, stop: () => budget.close() });
-    return new ApiClient({ http, provider, clock, logger, budget });
+    return new ApiClient({ http, provider, clock, logger, budget, counts: work.requestsOf(environment) });
   });
   const endpoints = mapEnvironments(providers, (provider) => new TokenEndpoint(http, provider, clock));
 
@@ -177,7 +181,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const connections = new Connections(db, clock, journal);
   const received = new UnsavedTokenPairs(logger);
   stack.push({ name: 'received pairs', stop: () => received.settle() });
-  const oauth = { db, clock, logger, vault, connections, endpoints, received, journal, refreshMarginSeconds };
+  const oauth = { db, clock, logger, vault, connections, endpoints, received, journal, refreshMarginSeconds, work };
   // A person waits for the ones, at any hour; the others wait for the end of quiet hours.
   const [tokens, quietTokens] = [new AccessTokenManager(oauth), new AccessTokenManager({ ...oauth, quiet })];
   for (const manager of [tokens, quietTokens]) stack.push({ name: 'access tokens', stop: () => manager.settle() });
@@ -204,7 +208,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   if (webhook) stack.push({ name: 'webhook', stop: () => webhook.close() });
   const authorizeUrl = async (company: CompanyKey) => (await links.reauthorizationLinks([company])).get(keyText(company))?.url;
   const answers = new ResponseMemory(config.answerMemoryBytes);
-  const deliverer = new Deliverer({ db, webhook, publicUrl: config.publicUrl, authorizeUrl, logger });
+  const deliverer = new Deliverer({ db, webhook, publicUrl: config.publicUrl, authorizeUrl, logger, work });
   return {
     ...oauth,
     worker,
@@ -237,7 +241,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
   const executor = new RunExecutor({
     ...shared,
     tokensOf: (company) => tokens.sourceFor(company),
-    store: new WalkStore(db, clock, skipUnchanged, shared.suppressions),
+    store: new WalkStore(db, clock, skipUnchanged, shared.suppressions, shared.work),
     rowHashOf: skipUnchanged.rowHashOf,
   });
   const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases: new RunLeases(db, name, logger), concurrency });
@@ -272,12 +276,12 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
 }
 
 async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {
-  const { db, clock, catalogue, staleAfterHours, logger, links, backend, runQueue } = shared;
+  const { db, clock, logger, links, backend } = shared;
   // Loaded only here, because a worker does not need these ten megabytes.
-  const [{ createAdminServer }, { controlRoom }, { createMetrics }] = await Promise.all([
+  const [{ createAdminServer }, { controlRoom }, { installationMetrics }] = await Promise.all([
     import('./api/server.js'),
     import('./dashboard/control-room.js'),
-    import('./observability/metrics.js'),
+    import('./api/operation/installation-metrics.js'),
   ]);
   if (config.adminToken && config.adminToken.reveal().length < 16)
     logger.warn('MUSTER_ADMIN_TOKEN is short enough to be guessed: 16 characters or more are better');
@@ -291,12 +295,7 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
     ...shared,
     authenticator: new Authenticator({ db, clock, adminToken: token }),
     pages: controlRoom({ ...config, db, adminToken: token, settings: config.shown }),
-    metrics: createMetrics({
-      db,
-      resources: catalogue.endpoints.map(({ resource }) => resource),
-      staleAfterHours,
-      waitingJobs: async () => ({ runs: await runQueue.waiting() }),
-    }),
+    metrics: installationMetrics({ ...config, ...shared }),
     connectLinks: links,
     operator: readOperator(config.operator),
     queueLook,

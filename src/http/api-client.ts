@@ -4,9 +4,11 @@ import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Logger } from '../observability/logger.js';
 import { registerSecret } from '../observability/secret-registry.js';
+import type { RequestCounts } from '../observability/work-metrics.js';
 import { type Permit, type RequestBudget, type Requester, UNBOUNDED } from './budget/request-budget.js';
 import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
 import type { Reservation } from './response-memory.js';
+import { isPage, outcomeOf } from './request-outcome.js';
 import { withRetries } from './retry-policy.js';
 import { isWebPage, mayBeJson, notOfTheApi, recordUnread, statusError, tokenRefused } from './service-error.js';
 import type { TokenSource } from './token-source.js';
@@ -31,6 +33,8 @@ export interface ApiRequest {
   readonly memory?: Reservation | undefined;
   /** Called before each repetition. */
   readonly onRetry?: (() => void) | undefined;
+  /** The list of which this is a page, for the metrics. */
+  readonly resource?: string | undefined;
   /** On whose behalf the request budget is used; by default on behalf of no company. */
   readonly requester?: Requester | undefined;
 }
@@ -48,6 +52,8 @@ export interface ApiClientParts {
   readonly logger: Logger;
   /** Limits every attempt, if given. */
   readonly budget?: RequestBudget;
+  /** Is told of every attempt, if given. */
+  readonly counts?: RequestCounts;
 }
 
 const NO_COMPANY: Requester = { company: '', urgent: false };
@@ -216,13 +222,15 @@ export class ApiClient {
   }
 
   async #exchange(
-    { method, body, ifNoneMatch, signal, memory }: ApiRequest,
+    { method, body, ifNoneMatch, signal, memory, resource }: ApiRequest,
     url: URL,
     token: Secret,
     permit: Permit,
   ): Promise<HttpResponse> {
+    const { http, clock, counts } = this.#parts;
+    const sentAt = clock.monotonic();
     try {
-      const response = await this.#parts.http.send({
+      const response = await http.send({
         method,
         url,
         signal,
@@ -237,9 +245,12 @@ export class ApiClient {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       permit.answered(response);
+      counts?.ended(outcomeOf(response.status));
+      if (resource !== undefined && isPage(response.status)) counts?.pageCame(resource, (clock.monotonic() - sentAt) / 1_000);
       return response;
     } catch (error) {
       permit.failed(error);
+      counts?.ended(outcomeOf(error));
       throw error;
     }
   }

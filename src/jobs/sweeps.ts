@@ -7,6 +7,7 @@ import { removeOldNotes } from '../db/tables/second-readings.js';
 import { removeDeadWorkers } from '../db/tables/workers.js';
 import type { Retention } from '../erasure/holders.js';
 import type { Deliverer } from '../notifications/deliverer.js';
+import { foldGoneCounts } from '../observability/work-counts.js';
 import type { Runs } from '../runs/runs.js';
 import type { DueQueue } from './due-queues.js';
 import { removeOldRecords } from './retention.js';
@@ -61,6 +62,7 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
     ...(dueExports ? [{ name: 'due-exports', everyMs: 5_000, run: () => dueExports.enqueueDue() }] : []),
     { name: 'privacy', everyMs: 2_000, run: deps.sweepPrivacy },
     { name: 'old-workers', everyMs: 3_600_000, run: () => removeDeadWorkers(db) },
+    { name: 'old-counts', everyMs: 3_600_000, run: () => foldGoneCounts(db) },
     { name: 'old-tokens', everyMs: 3_600_000, run: () => removeOldQuarantinedTokens(db, quarantineRetentionDays) },
   ];
 }

@@ -23,9 +23,9 @@ export interface Approval extends Decision {
 /**
  * Deletes the rows that the hold's walk lacked: of cause `grant`, the rows that its grant never received, else the others. This is allowed only while that walk is
  * the newest of its list, since a later walk, even a cancelled one, may have seen some of the rows again; and while its grant is the company's, since
- * another person may see them. Throws hold_not_found, hold_not_open.
+ * another person may see them. Returns how many rows it marked deleted. Throws hold_not_found, hold_not_open.
  */
-export async function approveHold(db: Database, id: string, { ofRun, ...decision }: Approval = {}): Promise<void> {
+export async function approveHold(db: Database, id: string, { ofRun, ...decision }: Approval = {}): Promise<number> {
   const work = async (tx: Transaction) => {
     const hold = await findHold(tx, id);
     const { environment, companyId, resource, runId, walkId, cause } = hold;
@@ -37,10 +37,11 @@ export async function approveHold(db: Database, id: string, { ofRun, ...decision
     if (ofRun !== undefined && ofRun !== runId)
       throw new MusterError('hold_not_open', `A newer walk of ${resource} has renewed this hold: look at its rows again.`);
     const deleteRows = cause === 'grant' ? deleteHeldRows : deleteGoneRows;
-    await deleteRows(tx, { list: { environment, companyId, resource }, runId, walkId, pass: walk.pass });
+    const deleted = await deleteRows(tx, { list: { environment, companyId, resource }, runId, walkId, pass: walk.pass });
     await closeHolds(tx, { id }, 'approved', decision);
+    return deleted;
   };
-  await inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
+  return inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
 }
 
 /**

@@ -10,6 +10,12 @@ import { mirrorTable } from './mirror-table.js';
 import { type PageParameter, pageParameters, type WalkWrite } from './page-parameters.js';
 import type { PageToWrite } from './page-values.js';
 
+/** Rows that a commit has written; `updated` counts those that had been deleted, too. */
+export interface WrittenRows {
+  readonly inserted: number;
+  readonly updated: number;
+}
+
 /**
  * Writes pages that follow each other: the rows that are new, differ or had been deleted; their change feed rows; the ledger rows;
  * the walk's checkpoint and counts. One step: all of it or nothing. Throws `fenced` when another worker has taken the list, or the walk has
@@ -23,13 +29,18 @@ import type { PageToWrite } from './page-values.js';
  *
  * Data is compared by its bytes (`record_image_ne`): as values, 1.5 and 1.50 are equal.
  */
-export async function writePages(db: Pick<Database, 'steps'>, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
+export async function writePages(
+  db: Pick<Database, 'steps'>,
+  write: WalkWrite,
+  pages: readonly PageToWrite[],
+): Promise<WrittenRows> {
   const { list } = write;
   const statement = pageStatement(mirrorTable(list.resource));
   const parameters = await inTurns(pageParameters(write, pages));
   try {
-    const walks = await runStep(db, statement(parameters));
-    if (walks.length === 0) throw fenced(list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
+    const [written] = await runStep<WrittenRows>(db, statement(parameters));
+    if (!written) throw fenced(list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
+    return written;
   } catch (error) {
     throw wasRolledBack(error) ? changedByHand(list) : error;
   }

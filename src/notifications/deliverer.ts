@@ -15,6 +15,7 @@ import {
 } from '../db/tables/notifications.js';
 import { recordNotTaken, recordTaken } from '../db/tables/webhook.js';
 import type { Logger } from '../observability/logger.js';
+import type { WorkMetrics } from '../observability/work-metrics.js';
 import type { DeliveryOutcome, Webhook } from './webhook.js';
 
 export interface DelivererDependencies {
@@ -25,6 +26,7 @@ export interface DelivererDependencies {
   /** The link with which a person authorizes the company again. It is made on delivery, because links expire. */
   authorizeUrl(company: CompanyKey): Promise<string | undefined> | string | undefined;
   readonly logger: Logger;
+  readonly work?: WorkMetrics | undefined;
   /** 0 to 1; Math.random unless a test owns it. */
   readonly random?: () => number;
 }
@@ -96,8 +98,9 @@ export class Deliverer {
   }
 
   async #conclude(claimed: ClaimedNotification, outcome: DeliveryOutcome): Promise<void> {
-    const { db, logger, random = Math.random } = this.#deps;
+    const { db, logger, work, random = Math.random } = this.#deps;
     const { id, type, attempts } = claimed;
+    work?.webhookAsked(outcome.delivered ? 'delivered' : 'failed');
     if (outcome.delivered) {
       await markDelivered(db, { id });
       await recordTaken(db);

@@ -13,6 +13,7 @@ import type { NewQuarantinedToken } from '../db/tables/quarantined-tokens.js';
 import { isStored, saveToken } from '../db/tables/tokens.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
+import type { WorkMetrics } from '../observability/work-metrics.js';
 import type { Connections } from './connections.js';
 import { refreshAfterSeconds } from './refresh-schedule.js';
 import type { TokenEndpoint } from './token-endpoint.js';
@@ -35,6 +36,8 @@ export interface Dependencies {
   readonly refreshMarginSeconds?: number | undefined;
   /** Refreshes wait for their end. Unset where a person waits for the token. */
   readonly quiet?: QuietHours | undefined;
+  /** Counts refreshes. */
+  readonly work?: WorkMetrics | undefined;
   /** 0 to 1; Math.random unless a test owns it. */
   readonly random?: () => number;
 }

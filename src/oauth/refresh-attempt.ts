@@ -63,7 +63,9 @@ export class RefreshAttempt {
     // They may have begun just now.
     await this.#keepQuiet();
     const sentAt = clock.monotonic();
-    return this.#conclude(await this.#endpoint.refresh(this.#refreshToken), sentAt);
+    const answer = await this.#endpoint.refresh(this.#refreshToken);
+    this.#deps.work?.tokenRefreshed(this.#company.environment, answer.kind);
+    return this.#conclude(answer, sentAt);
   }
 
   /** Throws `quiet_hours` in quiet hours, to whose end it puts the refresh off. */

@@ -1,18 +1,25 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { Environment } from '../core/company.js';
 import type { StaleAfterHours } from '../core/stale-after.js';
+import { VERSION } from '../core/version.js';
 import type { Database } from '../db/connection/database.js';
+import { measureDatabase } from '../db/connection/server-state.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { readByIndex } from '../db/statements/by-index.js';
 import { countCompanies } from '../db/tables/connections.js';
+import { measureOldestHold } from '../db/tables/holds.js';
 import { countIssuesByCause } from '../db/tables/issues.js';
+import { LACKING_STATES, readLastNight } from '../db/tables/last-night.js';
 import { countListStates, countProofs } from '../db/tables/list-counts.js';
 import { LIST_PROOFS, LIST_STATES } from '../db/tables/list-states.js';
 import { countUndelivered } from '../db/tables/notifications.js';
 import { countLateTokens } from '../db/tables/put-off-tokens.js';
 import { type BudgetUse, readBudgetUse } from '../db/tables/request-budgets.js';
-import { countActiveRuns, countLastRuns } from '../db/tables/run-counts.js';
+import { countActiveRuns, countLastRuns, measureWait } from '../db/tables/run-counts.js';
+import { ageSweeps } from '../db/tables/sweeps.js';
 import { estimateNight } from '../db/tables/walks.js';
 import { countWorkers, longestDelay } from '../db/tables/workers.js';
+import { addStoredMetrics } from './stored-metrics.js';
 
 interface MetricsDependencies {
   /** The numbers of workers come from the database: a worker serves no metrics. */
@@ -20,8 +27,14 @@ interface MetricsDependencies {
   /** The lists of the catalogue. A list that has left it is not walked any more, so the age of its proof would only grow. */
   readonly resources: readonly string[];
   readonly staleAfterHours: StaleAfterHours;
+  /** The environments that are configured. */
+  readonly environments: readonly Environment[];
   /** Jobs that wait for a worker, by queue. */
   waitingJobs(): Promise<Readonly<Record<string, number>>>;
+  /** Whether each part of the installation is there, by its name (GET /readyz). */
+  readyParts(): Promise<Readonly<Record<string, boolean>>>;
+  /** When the newest night began, how many seconds ago that was, and when the next one begins. */
+  night(): { readonly beganAt: Date; readonly nextAt: Date; readonly seconds: number };
 }
 
 /** A number with its labels; null if there is none. */
@@ -31,12 +44,18 @@ type Measured = Readonly<Record<string, unknown>> & { readonly count: number | n
  * The registry of GET /metrics, read again at every scrape. Each metric is one cheap query: its cost grows with the companies at
  * most, never with the history. A metric that cannot be read is left out: no number is better than a wrong one. docs/metrics.md lists them.
  */
-export function createMetrics({ db, resources, staleAfterHours, waitingJobs }: MetricsDependencies): Registry {
+export function createMetrics(deps: MetricsDependencies): Registry {
+  const { db, resources, staleAfterHours, environments, waitingJobs, readyParts, night } = deps;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
   // Metrics are read one after the other: reading all at once would take every connection from the pool.
-  let reading = Promise.resolve();
+  let reading: Promise<unknown> = Promise.resolve();
+  function inTurn<T>(read: () => Promise<T>): Promise<T> {
+    const turn = reading.then(read);
+    reading = turn.catch(() => {});
+    return turn;
+  }
   function add(name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>): void {
     async function set(gauge: Gauge): Promise<void> {
       gauge.reset();
@@ -44,8 +63,7 @@ export function createMetrics({ db, resources, staleAfterHours, waitingJobs }: M
       for (const { count, ...labels } of await read()) if (count !== null) gauge.set(labels as Record<string, string>, count);
     }
     function collect(this: Gauge): Promise<void> {
-      reading = reading.then(() => set(this)).catch(() => {});
-      return reading;
+      return inTurn(() => set(this)).catch(() => {});
     }
     registry.registerMetric(new Gauge({ name, help, labelNames, registers: [], collect }));
   }
@@ -60,12 +78,25 @@ export function createMetrics({ db, resources, staleAfterHours, waitingJobs }: M
   const counted = <T>(read: (tx: Transaction) => Promise<T>) => readByIndex(db, read);
   const lists = { resources, staleAfterHours };
   const proofs = () => counted((tx) => countProofs(tx, lists));
+  async function nightOf(environment: Environment): Promise<Measured[]> {
+    const { proved, lacking } = await readLastNight(db, { ...lists, ...night(), environment });
+    const counts = new Map(lacking.map((each) => [each.state, each.lists]));
+    return [
+      { environment, state: 'proved', count: proved },
+      ...LACKING_STATES.map((state) => ({ environment, state, count: counts.get(state) ?? 0 })),
+    ];
+  }
 
   add('muster_companies', 'Onboarded companies by status.', ['status'], () => counted(countCompanies));
   add('muster_companies_last_run', 'Active companies by the status of the last run that ended.', ['status'], () =>
     counted(countLastRuns),
   );
   add('muster_runs', 'Runs that have not ended, by status.', ['status'], () => countActiveRuns(db.prisma));
+  value(
+    'muster_run_longest_wait_seconds',
+    'For how long the run that is first in line has been due, or 0.',
+    async () => (await measureWait(db.prisma)) ?? 0,
+  );
   value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await counted(countLateTokens)).due);
   value(
     'muster_tokens_overdue',
@@ -91,7 +122,21 @@ export function createMetrics({ db, resources, staleAfterHours, waitingJobs }: M
         LIST_STATES.map((state) => ({ environment, resource, state, count: states[state] })),
       ),
   );
+  add(
+    'muster_night_lists',
+    "The catalogue's lists that were due in the newest night: those proved since it began, and the others by their state.",
+    ['environment', 'state'],
+    async () => {
+      const counts: Measured[] = [];
+      for (const environment of environments) counts.push(...(await nightOf(environment)));
+      return counts;
+    },
+  );
+  value('muster_night_age_seconds', 'Time since the newest night began.', async () => night().seconds);
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
+  value('muster_hold_oldest_seconds', 'Age of the oldest held deletion that waits for a person, or 0.', () =>
+    counted(measureOldestHold),
+  );
   add(
     'muster_issues',
     'Ongoing issues by cause, those that a person has snoozed as well.',
@@ -116,9 +161,18 @@ export function createMetrics({ db, resources, staleAfterHours, waitingJobs }: M
     () => longestDelay(db.prisma),
   );
   value('muster_workers', 'Workers that live: they have said so in the last 15 seconds.', () => countWorkers(db.prisma));
+  add('muster_sweep_age_seconds', 'Time since each sweep last ended in any worker.', ['sweep'], () => ageSweeps(db));
   add('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async () =>
     Object.entries(await waitingJobs()).map(([queue, count]) => ({ queue, count })),
   );
+  add('muster_ready', 'Whether a part of the installation is there: 1, or 0.', ['part'], async () =>
+    Object.entries(await readyParts()).map(([part, isReady]) => ({ part, count: isReady ? 1 : 0 })),
+  );
+  value('muster_database_size_bytes', 'Size of the database on disk.', () => measureDatabase(db.prisma));
+  add('muster_build_info', 'The version of this API process and of its Node. The value is always 1.', ['version', 'node'], async () => [
+    { version: VERSION, node: process.versions.node, count: 1 },
+  ]);
+  addStoredMetrics(registry, db, inTurn);
   return registry;
 }
 

@@ -19,6 +19,7 @@ import { writeCompanyRecord } from '../mirror/company-record.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
 import { addToSpan, endRun as endRunSpan, failSpan, inList, inRun } from '../observability/tracing.js';
+import type { WorkMetrics } from '../observability/work-metrics.js';
 import { SecondReader, type SecondReaderDependencies } from '../verify/second-reader.js';
 import type { OpenWalk } from '../walks/open-walk.js';
 import { pageSource } from '../walks/page-source.js';
@@ -40,6 +41,7 @@ export interface ExecutorDependencies extends SecondReaderDependencies {
   /** All walks of this process share it. */
   readonly answers: ResponseMemory;
   readonly logger: Logger;
+  readonly work?: WorkMetrics | undefined;
 }
 
 /** The run fails after this many workers in a row have died on it without committing a page. */
@@ -86,13 +88,13 @@ export class RunExecutor {
     let record = Promise.resolve();
     try {
       if (run.cancelRequested) {
-        await finishRun(db, run, 'cancelled');
+        await this.#finish(run, 'cancelled');
         return 'over';
       }
       if (run.deaths >= MOST_DEATHS) {
         const message = `${run.deaths} workers in a row were lost while they worked on this run, and committed no page. The usual cause is a response that takes more memory than they have.`;
         log.error(`run failed: worker_died`);
-        await finishRun(db, run, 'failed', { code: 'worker_died', message });
+        await this.#finish(run, 'failed', { code: 'worker_died', message });
         return 'over';
       }
       if (this.#quietEnd(leased) !== undefined) return await this.#giveUp(leased, { isAsked: false }, log);
@@ -117,7 +119,7 @@ export class RunExecutor {
       await record;
       if (failures.length > 0) {
         await this.#retryOrFail(leased, failures, walksFailed(failures), log);
-      } else if (await finishRun(db, run, 'succeeded')) {
+      } else if (await this.#finish(run, 'succeeded')) {
         log.info('run succeeded');
       } else if (await releaseRun(db, run)) {
         log.warn('the database has lost the end of one of the walks; the run goes on');
@@ -179,6 +181,7 @@ export class RunExecutor {
       const view = viewError(error);
       log.warn({ resource, err: error }, `walk of ${resource} failed: ${view.code}`);
       await store.fail({ id, run }, { error: view, serviceSays: sentenceOf(error) }, leadsNowhere(error));
+      if (run.kind === 'sync') this.#deps.work?.walkEnded({ ...run.company, resource }, 'failed');
       return { resource, error, mayPass: mayPass(error, opened) };
     }
   }
@@ -239,7 +242,7 @@ export class RunExecutor {
     const { run, interruption } = leased;
     addToSpan({ 'muster.attempt.interrupted': interruption });
     if (interruption === 'cancelled') {
-      await finishRun(db, run, 'cancelled');
+      await this.#finish(run, 'cancelled');
       return 'over';
     }
     if (interruption === 'stopping' || (interruption === undefined && isMusterError(error, 'quiet_hours')))
@@ -260,6 +263,13 @@ export class RunExecutor {
     return 'over';
   }
 
+  /** As finishRun, and counts the run. */
+  async #finish(run: ClaimedRun, status: EndStatus, error?: ErrorView): Promise<boolean> {
+    const hasEnded = await finishRun(this.#deps.db, run, status, error);
+    if (hasEnded) this.#deps.work?.runEnded({ ...run.company, trigger: run.trigger, status });
+    return hasEnded;
+  }
+
   async #retryOrFail(
     leased: LeasedRun,
     failures: readonly Pick<WalkFailure, 'error' | 'mayPass'>[],
@@ -273,7 +283,7 @@ export class RunExecutor {
     addToSpan({ 'muster.attempt.retry_in_seconds': delaySeconds });
     if (delaySeconds === undefined) {
       log.error({ err: failures[0]?.error }, `run failed: ${error.code}`);
-      await finishRun(db, run, 'failed', error);
+      await this.#finish(run, 'failed', error);
     } else {
       log.warn({ err: failures[0]?.error, retry_in_seconds: delaySeconds }, `run waits to retry: ${error.code}`);
       const end = this.#quietEnd(leased, delaySeconds * 1_000);

@@ -24,6 +24,8 @@ export interface OpenWalk extends WalkClaim {
   unstable: boolean;
   /** An earlier walk has read the list to its end, proved or not. */
   readonly wasRead: boolean;
+  /** When the list was last proved before, by the database's clock; null if it never was. */
+  readonly lastVerifiedAt: Date | null;
   /** The company may lack the list: the catalogue calls it optional, and nothing of it was ever received. */
   readonly mayBeUnavailable: boolean;
   /** Whether it does so where the refusal is not in the API's own words, too: the run was put off for it already, or the list was unavailable before. */

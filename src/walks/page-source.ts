@@ -63,7 +63,8 @@ export function pageSource(
         const current = comparison();
         const mayBeWitness = method === 'GET' && parent === undefined && input.link === undefined;
         const onRetry = span && (() => span.retried());
-        const asked = { ...pageRequest(endpoint, companyId, input, parent), tokens, signal, memory, mayBeWitness, onRetry };
+        const requested = pageRequest(endpoint, companyId, input, parent);
+        const asked = { ...requested, tokens, signal, memory, mayBeWitness, resource, onRetry };
         const ask = (ifNoneMatch?: string) => api.request({ ...asked, ifNoneMatch });
         let received = await ask(current.ifNoneMatch(request));
         span?.received(received);

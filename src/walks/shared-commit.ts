@@ -4,7 +4,8 @@ import type { Reservation, ResponseMemory } from '../http/response-memory.js';
 import type { PageSpan } from '../observability/tracing.js';
 import type { OpenWalk } from './open-walk.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
-import type { CountedPage, PagesToCommit, WalkStore } from './walk-store.js';
+import type { CountedPage, PagesToCommit } from './pages-to-commit.js';
+import type { WalkStore } from './walk-store.js';
 
 /** Most pages and records that share a commit, and how long the first page waits for it: after a crash the next worker asks for these again. */
 const PAGES_AT_ONCE = 256;

@@ -1,11 +1,12 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
-import { findProof, findUnavailable, type ListKey } from '../db/tables/lists.js';
+import { findProof, findUnavailable, type ListKey, UNAVAILABLE } from '../db/tables/lists.js';
 import { lockWalk, succeedWalk, type WalkEnd } from '../db/tables/walks.js';
-import { reconcile } from '../mirror/reconcile.js';
+import { type Reconciliation, reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/events.js';
 import { addToSpan } from '../observability/tracing.js';
+import type { WorkMetrics } from '../observability/work-metrics.js';
 import type { OpenWalk } from './open-walk.js';
 import type { UnverifiedReason, Verdict } from './verification.js';
 
@@ -24,6 +25,7 @@ export async function endWalk(
   { matched = [], ...proved }: WalkEnding,
   endpoint: Endpoint,
   now: number,
+  work?: WorkMetrics,
 ): Promise<void> {
   const { list, comparison } = walk;
   const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(db, list, endpoint.parent, now);
@@ -49,13 +51,18 @@ export async function endWalk(
   // No row need be looked for that might be gone where the pass has filled an empty list, or received the very keys of a walk that left no
   // other row living.
   const mayHaveGone = isVerified && !walk.fillsEmptyList && !comparison.hasSameKeys(keysDigest);
-  if (!mayHaveGone) return succeedWalk(db, walk, end);
-  const work = async (tx: Transaction) => {
-    await lockWalk(tx, walk);
-    await reconcileRows(tx, walk, endpoint);
-    await succeedWalk(tx, walk, end);
-  };
-  await inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
+  if (mayHaveGone) {
+    const settle = async (tx: Transaction) => {
+      await lockWalk(tx, walk);
+      const { deleted } = await reconcileRows(tx, walk, endpoint);
+      await succeedWalk(tx, walk, end);
+      return deleted;
+    };
+    const deleted = await inTransaction(db, settle, { timeoutMs: WHOLE_LIST_MS });
+    work?.recordsDeleted(list, deleted);
+  } else await succeedWalk(db, walk, end);
+  work?.walkEnded(list, isVerified ? 'verified' : outcome.reason === UNAVAILABLE ? UNAVAILABLE : 'unverified');
+  if (isVerified && walk.lastVerifiedAt) work?.proofReplaced(list, (now - walk.lastVerifiedAt.getTime()) / 1_000);
 }
 
 /** A company that does not have the list of the parents has no list of theirs, either. */
@@ -64,7 +71,11 @@ async function reasonOfParents(db: Database, { list, wasRead, pages }: OpenWalk,
   return isLacking ? 'unavailable' : 'parents_unverified';
 }
 
-async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWalk, endpoint: Endpoint): Promise<void> {
+async function reconcileRows(
+  tx: Transaction,
+  { id, list, runId, pass }: OpenWalk,
+  endpoint: Endpoint,
+): Promise<Reconciliation> {
   const found = await reconcile(tx, { list, runId, walkId: id, pass }, endpoint.deleteGuard);
   const details = { resource: list.resource, run_id: runId };
   // People are told of a hold when it opens; that a later walk replaced or renewed it is no news.
@@ -74,6 +85,7 @@ async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWal
     const forGrant = { ...details, count: found.heldForGrant, cause: 'grant' };
     await recordEvent(tx, { type: 'deletions_held', company: list, change: `${id} grant`, details: forGrant });
   }
+  return found;
 }
 
 /** Parents that were proved longer ago may lack some that have come since. */

@@ -23,31 +23,17 @@ import {
 import { redactStored, storedRules } from '../erasure/redact-stored.js';
 import { firstVisibleId, isEmptyList } from '../mirror/mirror-table.js';
 import type { WalkWrite } from '../mirror/page-parameters.js';
-import type { PageToWrite } from '../mirror/page-values.js';
 import { writePages } from '../mirror/page-writer.js';
+import type { WorkMetrics } from '../observability/work-metrics.js';
 import type { Suppressions } from '../privacy/suppressions.js';
 import { type Comparisons, compareEverything } from './comparison.js';
 import { leaveOut } from './leave-out.js';
 import { ATTEMPTS_BEFORE_ANY_WORDS, type OpenWalk } from './open-walk.js';
-import { digestToken, PassMemory } from './pass-memory.js';
+import { type CountedPage, type PagesToCommit, pageToWrite, writeOf } from './pages-to-commit.js';
+import { PassMemory } from './pass-memory.js';
 import type { ReceivedPage } from './received-page.js';
 import { CHECKPOINT_MAX_AGE_MS, type WalkCheckpoint } from './walk-checkpoint.js';
 import { endWalk, type WalkEnding } from './walk-end.js';
-
-/** A page that counts, with its place in the pass. */
-export interface CountedPage {
-  readonly page: ReceivedPage;
-  /** Its number within the ledger of its pass, from 0. */
-  readonly number: number;
-  /** None of its records from this position to the end was received before in this pass. */
-  readonly newFrom: number;
-}
-
-/** Pages in a row, with the checkpoint that follows them. */
-export interface PagesToCommit {
-  readonly pages: readonly CountedPage[];
-  readonly checkpoint: WalkCheckpoint;
-}
 
 const UNIQUE_VIOLATION = '23505';
 
@@ -57,12 +43,21 @@ export class WalkStore {
   readonly #clock: Clock;
   readonly #comparisons: Comparisons;
   readonly #suppressions: Pick<Suppressions, 'of'>;
+  readonly #work: WorkMetrics | undefined;
 
-  constructor(db: Database, clock: Clock, comparisons: Comparisons, suppressions: Pick<Suppressions, 'of'>) {
+  /** `work`: counts what is committed. */
+  constructor(
+    db: Database,
+    clock: Clock,
+    comparisons: Comparisons,
+    suppressions: Pick<Suppressions, 'of'>,
+    work?: WorkMetrics,
+  ) {
     this.#db = db;
     this.#clock = clock;
     this.#comparisons = comparisons;
     this.#suppressions = suppressions;
+    this.#work = work;
   }
 
   /**
@@ -100,7 +95,7 @@ export class WalkStore {
       },
       endpoint,
     );
-    const { epoch, pages, pass, baseline, idField, grantNumber, wasRead } = opened;
+    const { epoch, pages, pass, baseline, idField, grantNumber, wasRead, lastVerifiedAt } = opened;
     const checkpoint = (opened.checkpoint ?? undefined) as WalkCheckpoint | undefined;
     if (opened.hasOldLedger) await this.#forgetLedger({ id, list, epoch, pages });
     // Must follow the step that took the list: until then an earlier holder may have filled it. Other passes over a parent's list count as one with the first.
@@ -123,6 +118,7 @@ export class WalkStore {
       epoch,
       grantNumber,
       wasRead,
+      lastVerifiedAt,
       mayBeUnavailable: endpoint.optional === true && !wasRead && opened.records === 0,
       takesAnyWords: opened.wasUnavailable || (run.attempts ?? 0) >= ATTEMPTS_BEFORE_ANY_WORDS,
       pass,
@@ -188,11 +184,13 @@ export class WalkStore {
   }
 
   async #commitPages(walk: OpenWalk, write: WalkWrite, pages: readonly CountedPage[]): Promise<void> {
-    await writePages(
+    const written = await writePages(
       this.#db,
       write,
       pages.map((page) => pageToWrite(page, walk.fillsEmptyList)),
     );
+    const received = pages.reduce((sum, { page }) => sum + page.count, 0);
+    this.#work?.pagesCommitted(walk.list, { pages: pages.length, received, ...written });
     walk.pages += pages.length;
     if (write.idField !== undefined) walk.idField = write.idField;
   }
@@ -240,7 +238,7 @@ export class WalkStore {
 
   /** Ends a walk that read its list to the end. Only a verified one deletes. */
   async finish(walk: OpenWalk, ending: WalkEnding, endpoint: Endpoint): Promise<void> {
-    await endWalk(this.#db, walk, ending, endpoint, this.#clock.now());
+    await endWalk(this.#db, walk, ending, endpoint, this.#clock.now(), this.#work);
   }
 
   /**
@@ -263,30 +261,6 @@ export class WalkStore {
 async function forgetWalk(tx: Transaction, id: string): Promise<void> {
   await forgetPages(tx, id, 'all');
   await resetWalk(tx, id);
-}
-
-function writeOf(walk: OpenWalk, pages: readonly CountedPage[], checkpoint: WalkCheckpoint): WalkWrite {
-  const { parent } = checkpoint;
-  const { total } = pages.at(-1)!.page;
-  return {
-    list: walk.list,
-    epoch: walk.epoch,
-    runId: walk.runId,
-    walkId: walk.id,
-    pagesBefore: walk.pages,
-    pass: walk.pass,
-    checkpoint,
-    received: (parent?.received ?? 0) + walk.memory.size,
-    duplicates: (parent?.duplicates ?? 0) + checkpoint.duplicates,
-    ...(total !== undefined && !parent && { total }),
-    idField: walk.idField === undefined ? pages.at(-1)!.page.idField : undefined,
-  };
-}
-
-function pageToWrite({ page, number, newFrom }: CountedPage, fillsEmptyList: boolean): PageToWrite {
-  const { records, rejected, ledger, answer, nextToken } = page;
-  const tokenDigest = nextToken === undefined ? undefined : digestToken(nextToken);
-  return { number, tokenDigest, newFrom: fillsEmptyList ? newFrom : undefined, records, rejected, ledger, answer };
 }
 
 function rekeyRequired({ resource }: ListKey, idField: string, ids: readonly string[]): MusterError {

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../src/db/connection/database.js';
-import { countRefusedTokens, createMetrics } from '../../src/observability/metrics.js';
+import { countRefusedTokens } from '../../src/observability/metrics.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { hoursAgo, metricsOf } from './metrics-of.js';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -20,12 +21,7 @@ const company = (n: number) => ({ environment: 'test', companyId: `00000000-0000
 test('they show the database as it is at the scrape', async () => {
   const { db } = database;
   const { prisma, pool } = db;
-  const metrics = createMetrics({
-    db,
-    resources: ['employees', 'departments'],
-    staleAfterHours: 26,
-    waitingJobs: async () => ({ runs: 3 }),
-  });
+  const metrics = metricsOf(db, ['employees', 'departments']);
   expect(ours(await metrics.metrics())).toEqual([
     'muster_holds_open 0',
     'muster_lists_unverified 0',
@@ -115,17 +111,16 @@ test('they show the database as it is at the scrape', async () => {
 
 test('a list that has left the catalogue does not count, and counts again when it comes back', async () => {
   const { prisma } = database.db;
-  const hours = (count: number) => new Date(Date.now() - count * 3_600_000);
   await prisma.connection.create({ data: company(1) });
   await prisma.list.createMany({
     data: [
-      { ...company(1), resource: 'absences', lastVerifiedAt: hours(500) },
+      { ...company(1), resource: 'absences', lastVerifiedAt: hoursAgo(500) },
       { ...company(1), resource: 'documents' },
-      { ...company(1), resource: 'employees', lastVerifiedAt: hours(2) },
+      { ...company(1), resource: 'employees', lastVerifiedAt: hoursAgo(2) },
     ],
   });
   const freshness = async (resources: string[]) => {
-    const metrics = createMetrics({ db: database.db, resources, staleAfterHours: 26, waitingJobs: async () => ({}) });
+    const metrics = metricsOf(database.db, resources);
     const value = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values[0]!.value;
     const age = await value('muster_oldest_verified_seconds');
     return { hours: Math.round(age / 3_600), unverified: await value('muster_lists_unverified') };
@@ -136,7 +131,7 @@ test('a list that has left the catalogue does not count, and counts again when i
 
 test('what cannot be read is left out, and the rest is there', async () => {
   const db = openDatabase({ url: database.url });
-  const metrics = createMetrics({ db, resources: [], staleAfterHours: 26, waitingJobs: () => Promise.reject(new Error('down')) });
+  const metrics = metricsOf(db);
   expect(ours(await metrics.metrics())).toContain('muster_holds_open 0');
   await db.close();
   const text = await metrics.metrics();
@@ -146,19 +141,21 @@ test('what cannot be read is left out, and the rest is there', async () => {
 
 test('docs/metrics.md lists them, with their labels and the same words', async () => {
   const document = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
-  const rows = [...document.matchAll(/^\| `(muster_\w+)` \| ((?:`\w+`(?:, )?)*) ?\| (.+) \|$/gm)].map(
-    ([, name, labels, help]) => ({
+  const rows = [...document.matchAll(/^\| `(muster_\w+)` \| (\w+) \| ((?:`\w+`(?:, )?)*) ?\| (.+) \|$/gm)].map(
+    ([, name, type, labels, help]) => ({
       name,
+      type,
       help,
       labels: [...labels!.matchAll(/\w+/g)].map(String),
     }),
   );
-  const metrics = createMetrics({ db: database.db, resources: [], staleAfterHours: 26, waitingJobs: async () => ({}) });
+  const metrics = metricsOf(database.db);
   countRefusedTokens(metrics);
   const registered = (await metrics.getMetricsAsJSON())
     .filter(({ name }) => name.startsWith('muster_'))
-    .map(({ name, help }) => ({
+    .map(({ name, type, help }) => ({
       name,
+      type,
       help,
       labels: (metrics.getSingleMetric(name) as unknown as { labelNames: string[] }).labelNames,
     }));

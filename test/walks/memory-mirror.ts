@@ -11,7 +11,7 @@ import type { KeptResponse, ReceivedPage } from '../../src/walks/received-page.j
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import type { WalkOutcome } from '../../src/walks/walk-end.js';
 import type { WalkRecord } from '../../src/walks/walk-pass.js';
-import type { CountedPage, PagesToCommit } from '../../src/walks/walk-store.js';
+import type { CountedPage, PagesToCommit } from '../../src/walks/pages-to-commit.js';
 
 /** A page as the ledger has it: its number names its snapshot and its keys. */
 export interface LedgerPage {
@@ -80,6 +80,7 @@ export class MemoryMirror implements WalkRecord {
       epoch: 1n,
       grantNumber: 1,
       wasRead: false,
+      lastVerifiedAt: null,
       mayBeUnavailable: false,
       takesAnyWords: false,
       unstable: this.unstable,

@@ -7,7 +7,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
 import { type ReceivedPage, readInFull } from '../../src/walks/received-page.js';
 import { SharedCommit } from '../../src/walks/shared-commit.js';
-import type { CountedPage, PagesToCommit } from '../../src/walks/walk-store.js';
+import type { CountedPage, PagesToCommit } from '../../src/walks/pages-to-commit.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';

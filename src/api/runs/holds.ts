@@ -4,7 +4,8 @@ import { isMusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import { cursorAt, readCursor } from '../../db/statements/cursor.js';
 import { findHold, type HoldRow, listHolds } from '../../db/tables/holds.js';
-import { approveHold, readRowsOfHold, rejectHold } from '../../mirror/holds.js';
+import { approveHold, type Approval as HoldApproval, readRowsOfHold, rejectHold } from '../../mirror/holds.js';
+import type { WorkMetrics } from '../../observability/work-metrics.js';
 import { audited, keyOf } from '../plumbing/audit.js';
 import type { Caller } from '../plumbing/caller.js';
 import { companyFilterOf } from '../plumbing/company-names.js';
@@ -64,7 +65,12 @@ export type ApprovedHoldsModel = z.output<typeof ApprovedHolds>;
 
 const { viewer, [DECIDES]: decider } = operationsOf('holds');
 
-export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+export interface HoldRoutesDependencies {
+  readonly db: Database;
+  readonly work?: WorkMetrics | undefined;
+}
+
+export function holdRoutes({ db, work }: HoldRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/holds',
@@ -148,7 +154,7 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
           const { reason, run_id: ofRun }: NonNullable<z.output<typeof Approval>> = body ?? {};
           const decision = { by: caller.name, reason };
           await audited(db, entryOf(hold, caller, verb, reason), () =>
-            verb === 'approve' ? approveHold(db, id, { ...decision, ofRun }) : rejectHold(db, id, decision),
+            verb === 'approve' ? approve(hold, { ...decision, ofRun }) : rejectHold(db, id, decision),
           );
           const [decided] = await presentHolds(db, [await findHold(db.prisma, id)], caller);
           return decided!;
@@ -157,10 +163,14 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
     }
   };
 
+  async function approve(hold: HoldRow, approval: HoldApproval): Promise<void> {
+    work?.recordsDeleted(hold, await approveHold(db, hold.id, approval));
+  }
+
   /** Approves a hold, unless its list is being walked or another caller has decided on it first. */
   async function isApproved(hold: HoldRow, caller: Caller, reason: string | undefined): Promise<boolean> {
     try {
-      await audited(db, entryOf(hold, caller, 'approve', reason), () => approveHold(db, hold.id, { by: caller.name, reason }));
+      await audited(db, entryOf(hold, caller, 'approve', reason), () => approve(hold, { by: caller.name, reason }));
       return true;
     } catch (error) {
       if (isMusterError(error, 'hold_not_open') || isMusterError(error, 'hold_not_found')) return false;

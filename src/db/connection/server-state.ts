@@ -2,6 +2,7 @@
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Reader } from './read-only.js';
 import { OVERRIDDEN } from './session.js';
+import type { Transaction } from './transaction.js';
 
 export interface ServerState {
   readonly version: string;
@@ -106,4 +107,10 @@ export async function readServerClock(db: Reader): Promise<number> {
 export async function hasTables(db: Reader): Promise<boolean> {
   const { rows } = await db.query<{ made: boolean }>(`SELECT to_regclass('muster.connections') IS NOT NULL AS made`);
   return rows[0]!.made;
+}
+
+/** The size of the database on disk, in bytes. */
+export async function measureDatabase(db: Pick<Transaction, '$queryRaw'>): Promise<number> {
+  const [row] = await db.$queryRaw<{ bytes: number }[]>`SELECT pg_database_size(current_database())::float8 AS bytes`;
+  return row!.bytes;
 }

@@ -167,6 +167,13 @@ export async function listHolds(
   return pageBySeq(rows, { limit, cursor });
 }
 
+/** For how many seconds the oldest open hold has been open; 0 without one. */
+export async function measureOldestHold(db: Pick<Transaction, '$queryRaw'>): Promise<number> {
+  const [row] = await db.$queryRaw<{ seconds: number }[]>`
+    SELECT COALESCE(extract(epoch FROM now() - min(opened_at)), 0)::float8 AS seconds FROM muster.holds WHERE status = 'open'`;
+  return row!.seconds;
+}
+
 /** Restricts to one environment, or to none. */
 export async function countOpenHolds(
   db: Pick<Transaction, '$queryRaw'>,

@@ -48,7 +48,7 @@ export function takeList(
       WHERE m.environment = connection.environment AND m.company_id = connection.company_id AND m.resource = ${resource}) FROM connection
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id,
       unavailable_since = CASE WHEN ${isOptional || isChild}::boolean THEN l.unavailable_since END
-    RETURNING l.epoch, l.records, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${wasRead(isChild)} AS was_read,
+    RETURNING l.epoch, l.records, l.last_verified_at, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${wasRead(isChild)} AS was_read,
       l.unavailable_since IS NOT NULL AS was_unavailable, ${ETAG_TRUST} AS etag_trust,
       l.privacy IS NOT DISTINCT FROM ${rules} AS follows_rules)`;
 }

@@ -57,4 +57,4 @@ SET checkpoint = :checkpoint::jsonb, checkpoint_at = now(), pages = w.pages + ca
     - w.rejected - :rejected::int)
 FROM walk CROSS JOIN counted
 WHERE w.id = walk.id AND muster.require(counted.updated = (SELECT count(*) FROM rewritten))
-RETURNING w.id`;
+RETURNING counted.inserted, counted.updated`;

@@ -32,3 +32,9 @@ export async function claimHeartbeat(db: Database, sweeps: readonly { name: stri
         WHERE s.finished_at < now() - make_interval(secs => asked.seconds))`;
   return claimed === 1;
 }
+
+/** For how many seconds each sweep has not ended in any worker. A sweep that no worker has any more is among them. */
+export function ageSweeps(db: Pick<Database, 'prisma'>): Promise<{ sweep: string; count: number }[]> {
+  return db.prisma.$queryRaw`
+    SELECT name AS sweep, extract(epoch FROM now() - finished_at)::float8 AS count FROM muster.sweeps ORDER BY name`;
+}

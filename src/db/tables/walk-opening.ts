@@ -35,7 +35,7 @@ export interface WalkOpening extends Pick<Walk, 'id'> {
 /** An opened walk, with its list as it was found. */
 export interface OpenedWalk
   extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'>,
-    Pick<List, 'idField' | 'unstableSince' | 'records'> {
+    Pick<List, 'idField' | 'unstableSince' | 'records' | 'lastVerifiedAt'> {
   readonly epoch: bigint;
   /** The company's grant, under which the whole walk is received. */
   readonly grantNumber: number;
@@ -97,7 +97,7 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
       RETURNING w.id, w.pass, w.pages, w.started_empty, w.checkpoint, stood.has_ledger AND NOT stood.resumes AS has_old_ledger
     )
     SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasSuppressions", list.was_read AS "wasRead",
-      list.was_unavailable AS "wasUnavailable", list.records,
+      list.was_unavailable AS "wasUnavailable", list.records, list.last_verified_at AS "lastVerifiedAt",
       list.etag_trust AS "etagTrust", opened.pass, opened.pages,
       opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,
       muster.require(opened.id IS NOT NULL)

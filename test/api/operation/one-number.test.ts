@@ -7,9 +7,9 @@ import { ENVIRONMENTS } from '../../../src/core/company.js';
 import { LIST_PROOFS, LIST_STATES } from '../../../src/db/tables/list-states.js';
 import { checkAge } from '../../../src/doctor/age.js';
 import { DatabaseAccess } from '../../../src/doctor/database-access.js';
-import { createMetrics } from '../../../src/observability/metrics.js';
 import { runMuster } from '../../cli/run-muster.js';
 import { found } from '../../doctor/findings.js';
+import { metricsOf } from '../../observability/metrics-of.js';
 import { sweepOf } from '../../runs/issue-world.js';
 import { TROUBLES, troubledFleet } from '../../support/troubled-fleet.js';
 import { type AdminFixture, startAdmin, TOKEN } from '../admin-fixture.js';
@@ -111,7 +111,7 @@ test('the filters of the companies find as many as the counts say', async () => 
 });
 
 test('the metrics say the same', async () => {
-  const metrics = createMetrics({ db: admin.db, resources: RESOURCES, staleAfterHours: 26, waitingJobs: async () => ({}) });
+  const metrics = metricsOf(admin.db, RESOURCES);
   const text = await metrics.metrics();
   const value = (sample: string) => {
     const line = text.split('\n').find((one) => one.startsWith(`${sample} `));
