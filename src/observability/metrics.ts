@@ -56,14 +56,17 @@ export function createMetrics(deps: MetricsDependencies): Registry {
     reading = turn.catch(() => {});
     return turn;
   }
-  function add(name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>): void {
+  const add = (name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>) =>
+    addBeside(name, help, labelNames, () => inTurn(read));
+  /** For what other parts are asked, which need not wait for the database. */
+  function addBeside(name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>): void {
     async function set(gauge: Gauge): Promise<void> {
       gauge.reset();
       if (labelNames.length === 0) gauge.remove(); // without this it would be 0
       for (const { count, ...labels } of await read()) if (count !== null) gauge.set(labels as Record<string, string>, count);
     }
     function collect(this: Gauge): Promise<void> {
-      return inTurn(() => set(this)).catch(() => {});
+      return set(this).catch(() => {});
     }
     registry.registerMetric(new Gauge({ name, help, labelNames, registers: [], collect }));
   }
@@ -162,10 +165,10 @@ export function createMetrics(deps: MetricsDependencies): Registry {
   );
   value('muster_workers', 'Workers that live: they have said so in the last 15 seconds.', () => countWorkers(db.prisma));
   add('muster_sweep_age_seconds', 'Time since each sweep last ended in any worker.', ['sweep'], () => ageSweeps(db));
-  add('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async () =>
+  addBeside('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async () =>
     Object.entries(await waitingJobs()).map(([queue, count]) => ({ queue, count })),
   );
-  add('muster_ready', 'Whether a part of the installation is there: 1, or 0.', ['part'], async () =>
+  addBeside('muster_ready', 'Whether a part of the installation is there: 1, or 0.', ['part'], async () =>
     Object.entries(await readyParts()).map(([part, isReady]) => ({ part, count: isReady ? 1 : 0 })),
   );
   value('muster_database_size_bytes', 'Size of the database on disk.', () => measureDatabase(db.prisma));

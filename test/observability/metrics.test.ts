@@ -14,8 +14,11 @@ afterAll(() => database.close());
 const ours = (text: string) =>
   text
     .split('\n')
-    .filter((line) => line.startsWith('muster_'))
+    .filter((line) => line.startsWith('muster_') && !/^muster_(?:build_info|database_size_bytes)/.test(line))
     .toSorted();
+const NIGHT = ['failed', 'held', 'late', 'never', 'on_time', 'proved', 'reauthorization_required'];
+const night = (counts: Readonly<Record<string, number>>) =>
+  NIGHT.map((state) => `muster_night_lists{environment="test",state="${state}"} ${counts[state] ?? 0}`);
 const company = (n: number) => ({ environment: 'test', companyId: `00000000-0000-4000-8000-00000000000${n}` });
 
 test('they show the database as it is at the scrape', async () => {
@@ -23,12 +26,18 @@ test('they show the database as it is at the scrape', async () => {
   const { prisma, pool } = db;
   const metrics = metricsOf(db, ['employees', 'departments']);
   expect(ours(await metrics.metrics())).toEqual([
+    'muster_hold_oldest_seconds 0',
     'muster_holds_open 0',
     'muster_lists_unverified 0',
     ...['late', 'never', 'unavailable', 'verified'].map((proof) => `muster_lists{proof="${proof}"} 0`),
+    'muster_night_age_seconds 10800',
+    ...night({}),
     'muster_notifications{status="failed"} 0',
     'muster_notifications{status="pending"} 0',
     'muster_queue_waiting{queue="runs"} 3',
+    'muster_ready{part="database"} 1',
+    'muster_ready{part="queue"} 0',
+    'muster_run_longest_wait_seconds 0',
     'muster_runs{status="queued"} 0',
     'muster_runs{status="running"} 0',
     'muster_tokens_due 0',
@@ -37,8 +46,8 @@ test('they show the database as it is at the scrape', async () => {
   ]);
   const past = new Date(Date.now() - 3_600_000);
   const token = { create: { refreshToken: 'encrypted', expiresAt: past, refreshAt: past } };
-  await prisma.connection.create({ data: { ...company(1), token } });
-  await prisma.connection.create({ data: { ...company(2), reauthorizationReason: 'token_refused', token } });
+  await prisma.connection.create({ data: { ...company(1), createdAt: hoursAgo(48), token } });
+  await prisma.connection.create({ data: { ...company(2), createdAt: hoursAgo(48), reauthorizationReason: 'token_refused', token } });
   await prisma.connection.create({ data: { ...company(3), paused: true } });
   const run = { trigger: 'nightly', mode: 'full' };
   await prisma.run.create({ data: { ...company(1), ...run, status: 'succeeded', finishedAt: past } });
@@ -92,7 +101,13 @@ test('they show the database as it is at the scrape', async () => {
           ['unavailable', 0],
         ].map(([state, count]) => `muster_lists_by_state{environment="test",resource="${resource}",state="${state}"} ${count}`),
       ),
+      'muster_hold_oldest_seconds 0',
       'muster_holds_open 0',
+      'muster_night_age_seconds 10800',
+      ...night({ proved: 1, never: 1, reauthorization_required: 2 }),
+      'muster_ready{part="database"} 1',
+      'muster_ready{part="queue"} 0',
+      'muster_run_longest_wait_seconds 0',
       'muster_issues{severity="warning",cause="service_error",environment="test"} 2',
       'muster_notifications{status="pending"} 1',
       'muster_notifications{status="failed"} 1',
@@ -135,7 +150,12 @@ test('what cannot be read is left out, and the rest is there', async () => {
   expect(ours(await metrics.metrics())).toContain('muster_holds_open 0');
   await db.close();
   const text = await metrics.metrics();
-  expect(ours(text)).toEqual([]);
+  expect(ours(text)).toEqual([
+    'muster_night_age_seconds 10800',
+    'muster_queue_waiting{queue="runs"} 3',
+    'muster_ready{part="database"} 1',
+    'muster_ready{part="queue"} 0',
+  ]);
   expect(text).toContain('process_cpu_seconds_total');
 });
 

@@ -21,11 +21,16 @@ function processNamed(process: string) {
   return { work, counts: new WorkCounts(database.db, { work, process, logger }) };
 }
 
-/** The sample of a scrape, or undefined. */
+/** The sample of a scrape, or undefined. Labels come in the order in which the database keeps them. */
 async function shown(sample: string): Promise<number | undefined> {
-  const line = (await metricsOf(database.db).metrics()).split('\n').find((one) => one.startsWith(`${sample} `));
-  return line === undefined ? undefined : Number(line.split(' ').at(-1));
+  const wanted = parts(sample);
+  for (const line of (await metricsOf(database.db).metrics()).split('\n')) {
+    const at = line.lastIndexOf(' ');
+    if (!line.startsWith('#') && parts(line.slice(0, at)) === wanted) return Number(line.slice(at));
+  }
+  return undefined;
 }
+const parts = (sample: string) => sample.split(/[{,}]/).toSorted().join();
 
 const WALKS = 'muster_walks_ended_total{environment="test",resource="employees",outcome="verified"}';
 const rows = async () =>
