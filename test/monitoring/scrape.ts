@@ -12,7 +12,7 @@ function samplesOf(text: string): Map<string, number> {
 }
 
 /**
- * The series that Prometheus has where each scrape of hours was like this one. With a second scrape, each series rises by their difference every minute.
+ * The series that Prometheus has where each scrape of hours was like this one. With a later scrape, each counter rises by the difference every minute.
  */
 export function seriesOf(text: string, later = text): Series {
   const after = samplesOf(later);
@@ -22,8 +22,8 @@ export function seriesOf(text: string, later = text): Series {
     series[`up{${target}}`] = `1x${MINUTES}`;
     for (const [sample, value] of samplesOf(text)) {
       if (!sample.startsWith('muster_')) continue;
-      const rise = (after.get(sample) ?? value) - value;
-      series[labelled(sample, target)] = `${value}${rise < 0 ? '' : '+'}${rise}x${MINUTES}`;
+      const rise = /_total\b/.test(sample) ? (after.get(sample) ?? value) - value : 0;
+      series[labelled(sample, target)] = `${value}+${rise}x${MINUTES}`;
     }
   }
   return series;

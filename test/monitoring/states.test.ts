@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Deployment } from '../process/deployment.js';
+import { PostgresServer } from '../support/postgres-server.js';
+import type { TestProcess } from '../support/process.js';
+import { RedisServer } from '../support/redis-server.js';
+import { waitFor } from '../support/wait-for.js';
+import { type AlertCase, evaluateAlerts, promtool } from './promtool.js';
+import { MINUTES, seriesOf, unreachable } from './scrape.js';
+
+// A real API, and at first a real worker, are brought into each state that an alert is for, and scraped. The rules are evaluated over hours of such
+// scrapes, and exactly the alert of that state fires. States that take a worker days to come into are written into the database.
+
+const EMPLOYEES = 40;
+const SEVEN_HOURS_AGO = new Date(Date.now() - 7 * 3_600_000);
+
+let server: PostgresServer;
+let redis: RedisServer;
+let deployment: Deployment;
+let worker: TestProcess;
+let companyId: string;
+beforeAll(async () => {
+  [server, redis] = await Promise.all([PostgresServer.start(), RedisServer.start()]);
+  deployment = await Deployment.open({
+    database: await server.database(),
+    redisUrl: redis.url,
+    sandbox: { companies: [{ name: 'Brattskjær AS', employees: EMPLOYEES }] },
+    env: { SYNC_CRON: `${SEVEN_HOURS_AGO.getUTCMinutes()} ${SEVEN_HOURS_AGO.getUTCHours()} * * *` },
+  });
+  await deployment.startApi();
+  worker = await deployment.startWorker();
+  companyId = deployment.sandbox.companies[0]!.companyId;
+  await deployment.onboard(companyId);
+  expect((await deployment.runEnd(companyId)).status).toBe('succeeded');
+  // Its lists were due in the newest night, which has proved them.
+  await sql(`UPDATE muster.connections SET created_at = now() - interval '3 days'`);
+});
+afterAll(async () => {
+  await deployment.close();
+  await Promise.all([server.remove(), redis.stop()]);
+});
+
+const sql = (text: string) => deployment.database.db.pool.query(text);
+/** A scrape that shows what the pattern says, however long its answer was kept. */
+const scrape = (shows: RegExp) =>
+  waitFor(
+    async () => {
+      const text = await deployment.raw('/metrics');
+      return shows.test(text) ? text : undefined;
+    },
+    { what: `the metrics to show ${String(shows)}`, intervalMs: 200 },
+  );
+const cases: AlertCase[] = [];
+const record = (name: string, text: string, fires: readonly string[], later?: string) =>
+  cases.push({ name, series: seriesOf(text, later), minutes: MINUTES - 10, fires });
+
+const issue = (cause: string, severity = 'action') =>
+  `INSERT INTO muster.issues (cause, environment, severity, companies, told) VALUES ('${cause}', 'test', '${severity}', 1, 1)`;
+const END_ISSUES = 'DELETE FROM muster.issues';
+const ISSUES = {
+  queue_stopped: 'MusterQueueStopped',
+  database_copied: 'MusterDatabaseCopied',
+  webhook_failing: 'MusterWebhookFailing',
+  tokens_held: 'MusterTokensHeld',
+  budget_short: 'MusterNightTooLong',
+  never_proved: 'MusterListsNeverProved',
+  mirror_differs: 'MusterMirrorDiffers',
+  export_failed: 'MusterExportFailed',
+} as const;
+
+interface State {
+  readonly name: string;
+  readonly begins: string;
+  readonly shows: RegExp;
+  readonly ends: string;
+  readonly fires: readonly string[];
+}
+
+/** States of the database, which no worker changes meanwhile. */
+const STATES: readonly State[] = [
+  ...Object.entries(ISSUES).map(([cause, alert]) => ({
+    name: cause,
+    begins: issue(cause),
+    shows: new RegExp(`cause="${cause}"`),
+    ends: END_ISSUES,
+    fires: [alert],
+  })),
+  {
+    name: 'an issue that has no alert',
+    begins: issue('schema_misfit', 'warning'),
+    shows: /cause="schema_misfit"/,
+    ends: END_ISSUES,
+    fires: [],
+  },
+  {
+    name: 'a list that the night has not proved',
+    begins: `UPDATE muster.lists SET last_verified_at = now() - interval '20 hours' WHERE resource = 'employees'`,
+    shows: /muster_night_lists\{environment="test",state="on_time"\} 1$/m,
+    ends: 'UPDATE muster.lists SET last_verified_at = now()',
+    fires: ['MusterNightIncomplete'],
+  },
+  {
+    name: 'a list that is late',
+    begins: `UPDATE muster.lists SET last_verified_at = now() - interval '30 hours' WHERE resource = 'employees'`,
+    shows: /resource="employees",state="late"\} 1$/m,
+    ends: 'UPDATE muster.lists SET last_verified_at = now()',
+    fires: ['MusterListsLate', 'MusterNightIncomplete'],
+  },
+  {
+    name: 'a list whose newest walk has failed',
+    begins: `UPDATE muster.walks SET status = 'failed', error = '{"code":"service_error","message":"canary"}' WHERE resource = 'employees'`,
+    shows: /resource="employees",state="failed"\} 1$/m,
+    ends: `UPDATE muster.walks SET status = 'succeeded', error = NULL`,
+    fires: ['MusterListsFailing'],
+  },
+  {
+    name: 'a company that must authorize again',
+    begins: `UPDATE muster.connections SET reauthorization_reason = 'token_refused'`,
+    shows: /muster_companies\{status="reauthorization_required"\} 1$/m,
+    ends: 'UPDATE muster.connections SET reauthorization_reason = NULL',
+    fires: ['MusterReauthorizationRequired'],
+  },
+  {
+    name: 'a deletion that waits',
+    begins: `INSERT INTO muster.holds (environment, company_id, resource, run_id, walk_id, count, living, opened_at)
+      SELECT environment, company_id, resource, run_id, id, 30, 40, now() - interval '4 days' FROM muster.walks WHERE resource = 'employees' LIMIT 1`,
+    shows: /muster_holds_open 1$/m,
+    ends: 'DELETE FROM muster.holds',
+    fires: ['MusterHoldsWait'],
+  },
+  {
+    name: 'a token that expired',
+    begins: `UPDATE muster.tokens SET expires_at = now() - interval '1 hour', refresh_at = now() - interval '2 hours'`,
+    shows: /muster_tokens_overdue 1$/m,
+    ends: `UPDATE muster.tokens SET expires_at = now() + interval '2 hours', refresh_at = now() + interval '1 hour'`,
+    fires: ['MusterTokensOverdue'],
+  },
+  {
+    name: 'a run that no worker takes',
+    begins: `INSERT INTO muster.runs (environment, company_id, trigger, mode, start_after)
+      SELECT environment, company_id, 'manual', 'full', now() - interval '1 hour' FROM muster.connections`,
+    shows: /muster_run_longest_wait_seconds 36/,
+    ends: `DELETE FROM muster.runs WHERE status = 'queued'`,
+    fires: ['MusterRunsNotStarted'],
+  },
+  {
+    name: 'a sweep that does not end',
+    begins: `UPDATE muster.sweeps SET finished_at = now() - interval '20 minutes' WHERE name = 'due-tokens'`,
+    shows: /muster_sweep_age_seconds\{sweep="due-tokens"\} 12/,
+    ends: `UPDATE muster.sweeps SET finished_at = now() + interval '1 hour'`,
+    fires: ['MusterSweepLate'],
+  },
+  {
+    name: 'a worker that is held up',
+    begins: 'UPDATE muster.workers SET event_loop_delay = 7',
+    shows: /muster_worker_event_loop_delay_seconds 7$/m,
+    ends: 'UPDATE muster.workers SET event_loop_delay = 0',
+    fires: ['MusterWorkerBlocked'],
+  },
+  {
+    name: 'a process that is older than the database',
+    begins: `UPDATE muster.compatibility SET needs = '29990101000000_of_a_later_version'`,
+    shows: /muster_ready\{part="version"\} 0$/m,
+    ends: `UPDATE muster.compatibility SET needs = (SELECT min(migration_name) FROM public._prisma_migrations)`,
+    fires: ['MusterProcessOutdated'],
+  },
+];
+
+test('processes that are well', async () => {
+  const text = await scrape(new RegExp(`muster_records_received_total\\{[^}]*"employees"[^}]*\\} ${EMPLOYEES}$`, 'm'));
+  expect(await promtool(['check', 'metrics'], ourMetrics(text))).toMatchObject({ code: 0, output: '' });
+  record('well', text, []);
+});
+
+test.each([
+  ['down', '5xx', 'MusterServiceFailing'],
+  ['slow-down', '429', 'MusterServiceThrottles'],
+])('a service that is %s', async (lesson, outcome, alert) => {
+  const of = (text: string) =>
+    Number(new RegExp(`muster_service_requests_total\\{[^}]*"${outcome}"[^}]*\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+  const before = await scrape(/muster_workers 1$/m);
+  deployment.sandbox.lessons.break(lesson);
+  await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
+  const after = await waitFor(
+    async () => {
+      const text = await deployment.raw('/metrics');
+      return of(text) > of(before) ? text : undefined;
+    },
+    { what: `a request to end with ${outcome}`, intervalMs: 200 },
+  );
+  deployment.sandbox.lessons.mend();
+  await deployment.runRetried(companyId);
+  record(`the service: ${lesson}`, before, [alert], after);
+});
+
+test('no worker', async () => {
+  worker.kill('SIGKILL');
+  await worker.exit;
+  await deployment.ageHeartbeats();
+  record('no worker', await scrape(/muster_workers 0$/m), ['MusterNoWorker']);
+  // One that lives for the rest of this file, and does nothing.
+  await sql(`INSERT INTO muster.workers (name, seen_at) VALUES ('still', now() + interval '1 day')`);
+  await sql(`UPDATE muster.sweeps SET finished_at = now() + interval '1 hour'`);
+  await sql(END_ISSUES);
+});
+
+test.each(STATES)('$name', async ({ name, begins, shows, ends, fires }) => {
+  await sql(begins);
+  record(name, await scrape(shows), fires);
+  await sql(ends);
+});
+
+test('no queue, then no database, then no API', async () => {
+  await redis.stop();
+  record('no queue', await scrape(/muster_ready\{part="queue"\} 0$/m), ['MusterQueueUnavailable']);
+  await redis.start();
+  await scrape(/muster_ready\{part="queue"\} 1$/m);
+  await server.stop('immediate');
+  record('no database', await scrape(/muster_ready\{part="database"\} 0$/m), ['MusterDatabaseUnavailable']);
+  cases.push({ name: 'no API', series: unreachable(), minutes: MINUTES - 10, fires: ['MusterApiDown'] });
+  await server.start();
+});
+
+test('in each of these states exactly its alert fires', async () => {
+  expect(cases.length).toBe(STATES.length + 7);
+  expect(await evaluateAlerts(cases)).toMatchObject({ code: 0 });
+});
+
+/** Without the metrics of the process itself, whose names are prom-client's. */
+function ourMetrics(text: string): string {
+  const lines = text.split('\n').filter((line) => /^(?:# (?:HELP|TYPE) )?muster_/.test(line));
+  return `${lines.join('\n')}\n`;
+}
