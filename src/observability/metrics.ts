@@ -172,9 +172,12 @@ export function createMetrics(deps: MetricsDependencies): Registry {
     Object.entries(await readyParts()).map(([part, isReady]) => ({ part, count: isReady ? 1 : 0 })),
   );
   value('muster_database_size_bytes', 'Size of the database on disk.', () => measureDatabase(db.prisma));
-  add('muster_build_info', 'The version of this API process and of its Node. The value is always 1.', ['version', 'node'], async () => [
-    { version: VERSION, node: process.versions.node, count: 1 },
-  ]);
+  add(
+    'muster_build_info',
+    'The version of this API process and of its Node. The value is always 1.',
+    ['version', 'node'],
+    async () => [{ version: VERSION, node: process.versions.node, count: 1 }],
+  );
   addStoredMetrics(registry, db, inTurn);
   return registry;
 }

@@ -46,7 +46,10 @@ export class WorkCounts implements Service {
     if (!this.#hasRow) return;
     this.#hasRow = false;
     await foldCounts(this.#db, { process: this.#name, sum }).catch((error: unknown) =>
-      this.#logger.debug({ err: error }, 'the counts of this process stay where they are; a worker adds them up within an hour or two'),
+      this.#logger.debug(
+        { err: error },
+        'the counts of this process stay where they are; a worker adds them up within an hour or two',
+      ),
     );
   }
 

@@ -37,22 +37,22 @@ export class WorkMetrics {
     'Runs that a worker has ended. A run that was cancelled or replaced while it waited is not among them.',
     ['environment', 'trigger', 'status'],
   );
-  readonly #walks = this.#counter('muster_walks_ended_total', 'Walks of a list that have ended, and attempts at one that failed.', [
-    'environment',
-    'resource',
-    'outcome',
-  ]);
+  readonly #walks = this.#counter(
+    'muster_walks_ended_total',
+    'Walks of a list that have ended, and attempts at one that failed.',
+    ['environment', 'resource', 'outcome'],
+  );
   readonly #pages = this.#counter('muster_pages_total', 'Pages that were committed.', ['environment', 'resource']);
   readonly #records = this.#counter(
     'muster_records_received_total',
     'Records of these pages. A record that came twice counts twice.',
     ['environment', 'resource'],
   );
-  readonly #written = this.#counter('muster_records_written_total', 'Records that were inserted, updated or deleted in the mirror.', [
-    'environment',
-    'resource',
-    'change',
-  ]);
+  readonly #written = this.#counter(
+    'muster_records_written_total',
+    'Records that were inserted, updated or deleted in the mirror.',
+    ['environment', 'resource', 'change'],
+  );
   readonly #requests = this.#counter('muster_service_requests_total', "Requests to the service's API, by how they ended.", [
     'environment',
     'outcome',
@@ -144,7 +144,7 @@ export class WorkMetrics {
 
 type MetricsAsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** Everything that a registry has counted, as JSON for `sumCounts`. The help is left out: it is the code's. */
+/** Gives all that a registry has counted as JSON, for `sumCounts`. The help is left out: it is the code's. */
 export async function countsOf(registry: Registry): Promise<string> {
   const metrics = await registry.getMetricsAsJSON();
   return JSON.stringify(metrics.map(({ help: _, ...metric }) => metric));

@@ -263,7 +263,7 @@ export class RunExecutor {
     return 'over';
   }
 
-  /** As finishRun, and counts the run. */
+  /** Ends the run by finishRun, and counts it. */
   async #finish(run: ClaimedRun, status: EndStatus, error?: ErrorView): Promise<boolean> {
     const hasEnded = await finishRun(this.#deps.db, run, status, error);
     if (hasEnded) this.#deps.work?.runEnded({ ...run.company, trigger: run.trigger, status });

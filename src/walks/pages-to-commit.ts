@@ -20,7 +20,7 @@ export interface PagesToCommit {
   readonly checkpoint: WalkCheckpoint;
 }
 
-/** What the mirror is told of pages that follow each other. */
+/** Makes the write of pages that follow each other. */
 export function writeOf(walk: OpenWalk, pages: readonly CountedPage[], checkpoint: WalkCheckpoint): WalkWrite {
   const { parent } = checkpoint;
   const { total } = pages.at(-1)!.page;

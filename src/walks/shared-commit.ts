@@ -3,8 +3,8 @@ import type { TextSlice } from '../core/text-slice.js';
 import type { Reservation, ResponseMemory } from '../http/response-memory.js';
 import type { PageSpan } from '../observability/tracing.js';
 import type { OpenWalk } from './open-walk.js';
-import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { CountedPage, PagesToCommit } from './pages-to-commit.js';
+import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkStore } from './walk-store.js';
 
 /** Most pages and records that share a commit, and how long the first page waits for it: after a crash the next worker asks for these again. */

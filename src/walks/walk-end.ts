@@ -71,11 +71,7 @@ async function reasonOfParents(db: Database, { list, wasRead, pages }: OpenWalk,
   return isLacking ? 'unavailable' : 'parents_unverified';
 }
 
-async function reconcileRows(
-  tx: Transaction,
-  { id, list, runId, pass }: OpenWalk,
-  endpoint: Endpoint,
-): Promise<Reconciliation> {
+async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWalk, endpoint: Endpoint): Promise<Reconciliation> {
   const found = await reconcile(tx, { list, runId, walkId: id, pass }, endpoint.deleteGuard);
   const details = { resource: list.resource, run_id: runId };
   // People are told of a hold when it opens; that a later walk replaced or renewed it is no news.

@@ -46,13 +46,7 @@ export class WalkStore {
   readonly #work: WorkMetrics | undefined;
 
   /** `work`: counts what is committed. */
-  constructor(
-    db: Database,
-    clock: Clock,
-    comparisons: Comparisons,
-    suppressions: Pick<Suppressions, 'of'>,
-    work?: WorkMetrics,
-  ) {
+  constructor(db: Database, clock: Clock, comparisons: Comparisons, suppressions: Pick<Suppressions, 'of'>, work?: WorkMetrics) {
     this.#db = db;
     this.#clock = clock;
     this.#comparisons = comparisons;

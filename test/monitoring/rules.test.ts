@@ -21,7 +21,7 @@ const night = (state: string, seconds: number): Series => ({
   ...UP,
   [`muster_night_lists{environment="test",state="${state}"}`]: '3x180',
   'muster_night_lists{environment="test",state="proved"}': '40x180',
-  'muster_night_age_seconds': `${seconds}x180`,
+  muster_night_age_seconds: `${seconds}x180`,
 });
 const requests = (outcome: string, bad: number): Series => ({
   ...UP,
@@ -30,9 +30,9 @@ const requests = (outcome: string, bad: number): Series => ({
 });
 const due = (running: number, workers = 1): Series => ({
   ...UP,
-  'muster_run_longest_wait_seconds': '1200x180',
+  muster_run_longest_wait_seconds: '1200x180',
   'muster_runs{status="running"}': `${running}x180`,
-  'muster_workers': `${workers}x180`,
+  muster_workers: `${workers}x180`,
 });
 
 /** By alert: series with which it fires, and some with which it does not. */
@@ -80,12 +80,19 @@ const CASES: Readonly<Record<string, { readonly fires: Series; readonly quiet: r
     quiet: [sample('muster_lists_by_state{environment="test",resource="employees",state="failed"}', 0)],
   },
   MusterListsNeverProved: { fires: issue('never_proved', 1), quiet: [issue('list_unverified', 1)] },
-  MusterHoldsWait: { fires: sample('muster_hold_oldest_seconds', 260_000), quiet: [sample('muster_hold_oldest_seconds', 259_000)] },
+  MusterHoldsWait: {
+    fires: sample('muster_hold_oldest_seconds', 260_000),
+    quiet: [sample('muster_hold_oldest_seconds', 259_000)],
+  },
   MusterMirrorDiffers: { fires: issue('mirror_differs', 1), quiet: [issue('mirror_differs', 0)] },
   MusterExportFailed: { fires: issue('export_failed', 1), quiet: [issue('export_failed', 0)] },
   MusterServiceFailing: {
     fires: requests('5xx', 30),
-    quiet: [requests('timeout', 20), requests('4xx', 90), sample('muster_service_requests_total{environment="test",outcome="5xx"}', 9)],
+    quiet: [
+      requests('timeout', 20),
+      requests('4xx', 90),
+      sample('muster_service_requests_total{environment="test",outcome="5xx"}', 9),
+    ],
   },
   MusterServiceThrottles: { fires: requests('429', 30), quiet: [requests('429', 20)] },
 };

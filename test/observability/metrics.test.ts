@@ -47,12 +47,14 @@ test('they show the database as it is at the scrape', async () => {
   const past = new Date(Date.now() - 3_600_000);
   const token = { create: { refreshToken: 'encrypted', expiresAt: past, refreshAt: past } };
   await prisma.connection.create({ data: { ...company(1), createdAt: hoursAgo(48), token } });
-  await prisma.connection.create({ data: { ...company(2), createdAt: hoursAgo(48), reauthorizationReason: 'token_refused', token } });
+  await prisma.connection.create({
+    data: { ...company(2), createdAt: hoursAgo(48), reauthorizationReason: 'token_refused', token },
+  });
   await prisma.connection.create({ data: { ...company(3), paused: true } });
   const run = { trigger: 'nightly', mode: 'full' };
   await prisma.run.create({ data: { ...company(1), ...run, status: 'succeeded', finishedAt: past } });
   await prisma.run.create({ data: { ...company(1), ...run, status: 'failed', finishedAt: past } });
-  await prisma.run.create({ data: { ...company(1), ...run, status: 'queued' } });
+  await prisma.run.create({ data: { ...company(1), ...run, status: 'queued', startAfter: hoursAgo(-1) } });
   await prisma.list.create({ data: { ...company(1), resource: 'employees', lastVerifiedAt: past } });
   await prisma.list.create({ data: { ...company(1), resource: 'departments' } });
   await prisma.list.create({ data: { ...company(3), resource: 'employees' } });

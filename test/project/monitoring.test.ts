@@ -12,7 +12,11 @@ const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta
 const runbook = read('docs/runbook.md');
 const headings = [...runbook.matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
 /** GitHub's anchor of a heading. */
-const anchorOf = (heading: string) => heading.toLowerCase().replaceAll(/[^\w -]/g, '').replaceAll(' ', '-');
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
 
 const Rules = z.object({
   groups: z.array(
@@ -67,12 +71,17 @@ describe('the runbook', () => {
 
   test('says of each alert and each state what to look at, what to do, and when it is over', () => {
     const entries = runbook.split('## Errors of walks')[0]!.split(/^### /m).slice(1);
-    for (const entry of entries) expect(entry).toMatch(/^\w+\n\n- \*\*Means:\*\* .+\n- \*\*Look at:\*\* .+\n- \*\*Do:\*\* .+\n- \*\*Over when:\*\* .+/);
+    for (const entry of entries)
+      expect(entry).toMatch(/^\w+\n\n- \*\*Means:\*\* .+\n- \*\*Look at:\*\* .+\n- \*\*Do:\*\* .+\n- \*\*Over when:\*\* .+/);
   });
 
   test('leads to headings that exist', () => {
-    const anchorsOf = (file: string) => [...read(`docs/${file}`).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!));
-    const links = [...runbook.matchAll(/\]\(([\w-]+\.md)?#([\w-]+)\)/g)].map(([, file = 'runbook.md', anchor]) => ({ file, anchor }));
+    const anchorsOf = (file: string) =>
+      [...read(`docs/${file}`).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!));
+    const links = [...runbook.matchAll(/\]\(([\w-]+\.md)?#([\w-]+)\)/g)].map(([, file = 'runbook.md', anchor]) => ({
+      file,
+      anchor,
+    }));
     expect(links.length).toBeGreaterThan(40);
     expect(links.filter(({ file, anchor }) => !anchorsOf(file).includes(anchor!))).toEqual([]);
   });
@@ -98,7 +107,9 @@ describe('the dashboard', () => {
   });
 
   test('counts the metrics of several API processes once', () => {
-    const sums = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)).filter((expr) => /\b(?:rate|increase)\(/.test(expr));
+    const sums = panels
+      .flatMap(({ targets }) => targets.map(({ expr }) => expr))
+      .filter((expr) => /\b(?:rate|increase)\(/.test(expr));
     for (const expr of sums) expect(expr).toMatch(/max without \(instance, pod\) \((?:rate|increase)\(/);
   });
 

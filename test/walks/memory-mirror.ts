@@ -6,12 +6,12 @@ import type { LedgerEntry } from '../../src/mirror/ledger-entry.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { type Comparison, compareEverything } from '../../src/walks/comparison.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
+import type { CountedPage, PagesToCommit } from '../../src/walks/pages-to-commit.js';
 import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
 import type { KeptResponse, ReceivedPage } from '../../src/walks/received-page.js';
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import type { WalkOutcome } from '../../src/walks/walk-end.js';
 import type { WalkRecord } from '../../src/walks/walk-pass.js';
-import type { CountedPage, PagesToCommit } from '../../src/walks/pages-to-commit.js';
 
 /** A page as the ledger has it: its number names its snapshot and its keys. */
 export interface LedgerPage {
