@@ -19,6 +19,7 @@ import { promisify } from 'node:util';
 import { isProcessAlive, makeFolder } from '../core/home.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { type Account, embeddedDatabaseFailed, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
+import { linkLibraries } from './library-links.js';
 
 const run = promisify(execFile);
 
@@ -138,6 +139,7 @@ function embeddedPrograms(): ServerPrograms {
       cause,
     );
   }
+  linkLibraries(join(folder, '../..'));
   // With this locale texts sort alike on every machine, and upper() works beyond ASCII.
   const locale = ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
   const programs = { folder, initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres'), locale };

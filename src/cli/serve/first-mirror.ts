@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { presentRun, type RunModel, type WalkModel } from '../../api/runs/run-model.js';
 import type { Runs } from '../../runs/runs.js';
+import { OWN_COMMAND } from '../own-command.js';
 import { ProgressLine } from '../progress-line.js';
 import { type Columns, members, tableLines } from '../table.js';
 import { widthOf } from '../terminal.js';
@@ -47,7 +48,7 @@ export async function showFirstMirror(
   const width = widthOf();
   for (const line of tableLines(namedOnce, COLUMNS, width && width - INDENT.length)) console.log(`${INDENT}${line}`);
   const failed = views.find(({ walks }) => walks.some(isUnmirrored));
-  if (failed) console.log(`\n  To see why: ./bin/muster runs show ${failed.id}`);
+  if (failed) console.log(`\n  To see why: ${OWN_COMMAND} runs show ${failed.id}`);
 }
 
 /** Whether the list failed, or waits with its run for another attempt. Only for runs that are not under way. */

@@ -3,6 +3,7 @@ import { type Config, loadConfig } from '../../config/config.js';
 import type { Lesson } from '../../sandbox/lessons/lesson.js';
 import { LESSON_GROUPS, LESSONS } from '../../sandbox/lessons/registry.js';
 import { companyOption, refuse } from '../operate/operator-command.js';
+import { OWN_COMMAND } from '../own-command.js';
 import { time } from '../table.js';
 import { askSandbox, type BegunLessonModel, runningSandbox } from './sandbox-control.js';
 
@@ -58,7 +59,7 @@ async function list({ json }: LessonOptions): Promise<void> {
   }
   if (json) return;
   for (const one of begun) console.log(`${one.lesson} is on: ${about(one)}.`);
-  console.log('Begin one with ./bin/muster sandbox break LESSON, and end it with ./bin/muster sandbox mend.');
+  console.log(`Begin one with ${OWN_COMMAND} sandbox break LESSON, and end it with ${OWN_COMMAND} sandbox mend.`);
 }
 
 /** The active lessons. Without a running sandbox there are none, since the list is readable without one. */
@@ -108,7 +109,7 @@ function mendedLines(mended: BegunLessonModel): string[] {
   return [
     ended,
     'If Muster has noticed it, the company must authorize again: open the link that this command prints, and press Allow.',
-    `  ./bin/muster connect-link --environment test --company ${mended.company_id}`,
+    `  ${OWN_COMMAND} connect-link --environment test --company ${mended.company_id}`,
   ];
 }
 
@@ -118,7 +119,7 @@ function about({ company, company_id, list: resource, until }: BegunLessonModel)
 }
 
 function mendCommand({ lesson }: BegunLessonModel): string {
-  return `./bin/muster sandbox mend ${lesson}`;
+  return `${OWN_COMMAND} sandbox mend ${lesson}`;
 }
 
 function commandOf(word: NonNullable<Lesson['next']>[number], { company_id }: BegunLessonModel): string {
@@ -129,7 +130,7 @@ function commandOf(word: NonNullable<Lesson['next']>[number], { company_id }: Be
     holds: 'holds',
     companies: `companies ${company}`,
   };
-  return `./bin/muster ${commands[word]}`;
+  return `${OWN_COMMAND} ${commands[word]}`;
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };

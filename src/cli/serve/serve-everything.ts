@@ -8,6 +8,7 @@ import { isSafe } from '../../config/setting-values.js';
 import { FaultsError, isMusterError } from '../../core/errors.js';
 import { withoutSlash } from '../../core/own-address.js';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.js';
+import { OWN_COMMAND } from '../own-command.js';
 import { announceUp, refuseSecondUp } from '../running-up.js';
 import { pairLines, widthOf, wrap } from '../terminal.js';
 import { showFirstMirror } from './first-mirror.js';
@@ -134,15 +135,15 @@ function whatNext(config: Config, app: App, sandbox: Sandbox | undefined, logFil
   const company = `--environment ${environment} --company <company_id>`;
   console.log('\nTry next, in another terminal');
   if (!sandbox) {
-    explain(`./bin/muster connect-link --environment ${environment}`, 'a link with which a customer connects a company');
-    explain(`./bin/muster onboard ${company} < refresh-token.txt`, 'or onboard a company with a refresh token of its own');
+    explain(`${OWN_COMMAND} connect-link --environment ${environment}`, 'a link with which a customer connects a company');
+    explain(`${OWN_COMMAND} onboard ${company} < refresh-token.txt`, 'or onboard a company with a refresh token of its own');
   }
-  explain('./bin/muster status', 'the state of the mirrors');
-  explain('./bin/muster companies', 'the companies and their mirrored lists');
+  explain(`${OWN_COMMAND} status`, 'the state of the mirrors');
+  explain(`${OWN_COMMAND} companies`, 'the companies and their mirrored lists');
   const one = sandbox ? `--company '${sandbox.companies.at(-1)!.name}'` : company;
-  explain(`./bin/muster sync ${one} --wait`, 'mirror a company again');
-  explain('./bin/muster changes', 'what changed, record by record');
-  if (sandbox) explain('./bin/muster sandbox lessons', 'failures of a service, and their effects');
+  explain(`${OWN_COMMAND} sync ${one} --wait`, 'mirror a company again');
+  explain(`${OWN_COMMAND} changes`, 'what changed, record by record');
+  if (sandbox) explain(`${OWN_COMMAND} sandbox lessons`, 'failures of a service, and their effects');
   console.log();
   for (const line of wrap('Ctrl-C stops everything; the next start continues where this one stopped.', widthOf() ?? Infinity))
     console.log(line);
