@@ -2,11 +2,12 @@
 // usage: tsx scripts/other-nodes.ts [major]...
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { nodeBinary, pathWith } from './node-binaries.js';
 import { reportArguments } from './report-arguments.js';
 
 const checkout = fileURLToPath(new URL('..', import.meta.url));
@@ -57,11 +58,11 @@ const CONFIGURATIONS: Readonly<Record<string, string>> = {
 };
 
 const { positionals: asked } = parseArgs({ allowPositionals: true });
-refuseOld(binary('20-18'));
+refuseOld(nodeBinary('20-18'));
 for (const chosen of OF_22) if (!SUITES['24']!.some((file) => file.startsWith(chosen))) throw new Error(`${chosen} is gone`);
 for (const [major, files] of Object.entries(SUITES)) {
   if (asked.length > 0 && !asked.includes(major)) continue;
-  const node = binary(major);
+  const node = nodeBinary(major);
   console.log(`\n# Node ${major}: ${version(node)}`);
   await firstMirror(node);
   runTests(node, major, files);
@@ -74,21 +75,13 @@ function testFiles(): string[] {
   return own.map((file) => path.posix.join('test', file));
 }
 
-/** The program that npm has brought for this machine. */
-function binary(name: string): string {
-  const folder = `node${name}-${process.platform}-${process.arch}`;
-  const found = path.join(checkout, name === '24' ? 'test/node-24' : 'test/nodes', 'node_modules', folder, 'bin/node');
-  if (existsSync(found)) return found;
-  throw new Error(`${found} is missing: npm has no Node ${name} for this machine, or \`npm ci --prefix\` did not run there`);
-}
-
 function version(node: string): string {
   return spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
 }
 
 /** Whatever is started finds this Node in its PATH. */
 function environment(node: string, more: Record<string, string> = {}): NodeJS.ProcessEnv {
-  return { ...process.env, PATH: `${path.dirname(node)}${path.delimiter}${process.env['PATH']}`, ...more };
+  return { ...process.env, PATH: pathWith(node), ...more };
 }
 
 function runTests(node: string, major: string, files: readonly string[]): void {

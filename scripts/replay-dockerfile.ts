@@ -1,6 +1,6 @@
 // Builds what the Dockerfile builds, without a container engine, and tries it. With DATABASE_URL on that (empty) database, else
 // on an embedded one.
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +10,7 @@ import { replay } from './docker/replay.js';
 import { tryImage } from './docker/trial.js';
 
 const target = mkdtempSync(path.join(tmpdir(), 'muster-image-'));
+chmodSync(target, 0o755); // the image runs as another user
 try {
   const stage = replay(fileURLToPath(new URL('..', import.meta.url)), target);
   await withDatabase((url) => tryImage(stage, url));

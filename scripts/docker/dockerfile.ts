@@ -56,3 +56,19 @@ export function pairs(text: string): Record<string, string> {
     }),
   );
 }
+
+/** `NAME` or `NAME=default` of ARG, as a record of one member. */
+export function argument(text: string): Record<string, string> {
+  return text.includes('=') ? pairs(text) : { [text]: '' };
+}
+
+/** Puts build arguments in place of `${NAME}`. Throws for a name that was not declared, which Docker would take as empty. */
+export function withArguments(text: string, args: Readonly<Record<string, string>>): string {
+  const filled = text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => {
+    const value = args[name];
+    if (value === undefined) throw new Error(`there is no ARG ${name}`);
+    return value;
+  });
+  if (filled.includes('$')) throw new Error('only variables like ${NAME} are understood');
+  return filled;
+}

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type Instruction, pairs, parseDockerfile, words } from './dockerfile.js';
+import { argument, type Instruction, pairs, parseDockerfile, withArguments, words } from './dockerfile.js';
 import { dockerignore } from './dockerignore.js';
 
 /** What a stage of the Dockerfile came to; `root` stands for the image's `/`. */
@@ -9,6 +9,9 @@ export interface Stage {
   readonly root: string;
   workdir: string;
   env: Record<string, string>;
+  /** Build arguments that the stage declares, by their defaults: a replay is given none. */
+  args: Record<string, string>;
+  labels: Record<string, string>;
   user: string;
   entrypoint: string[];
   command: string[];
@@ -22,7 +25,9 @@ interface Source {
 }
 
 /** What a RUN may begin with: it runs on this machine, as whoever replays. */
-const HARMLESS = new Set(['npm', 'node', 'mkdir', 'cp', 'mv', 'rm']);
+const HARMLESS = new Set(['npm', 'node', 'mkdir', 'cp', 'mv', 'rm', 'chmod', 'chown']);
+
+const isRoot = process.getuid?.() === 0;
 
 /** Settings without which npm may not reach its registry; nothing else of this environment gets into a stage. */
 const PASSED_ON =
@@ -34,12 +39,14 @@ const PASSED_ON =
  */
 export function replay(context: string, target: string): Stage {
   const stages = new Map<string, Stage>();
+  const globals: Record<string, string> = {};
   let stage: Stage | undefined;
   for (const instruction of parseDockerfile(readFileSync(path.join(context, 'Dockerfile'), 'utf8'))) {
     const { name, text, line } = instruction;
     console.log(`\n# ${name} ${text}`);
     try {
-      if (name === 'FROM') stage = from(instruction, stages, target);
+      if (name === 'FROM') stage = from(instruction, globals, stages, target);
+      else if (name === 'ARG' && !stage) Object.assign(globals, argument(text));
       else if (stage) apply(instruction, stage, stages, context);
       else throw new Error('the first instruction must be FROM');
     } catch (error) {
@@ -63,21 +70,37 @@ export function environmentOf(stage: Stage): Record<string, string> {
   return { ...Object.fromEntries([...passed, ...own]), PATH: folders.join(path.delimiter) };
 }
 
-function from({ options, text }: Instruction, stages: Map<string, Stage>, target: string): Stage {
+function from(
+  { options, text }: Instruction,
+  globals: Readonly<Record<string, string>>,
+  stages: Map<string, Stage>,
+  target: string,
+): Stage {
   refuseOptions(options, []);
-  const [image = '', as, name = `stage-${stages.size}`] = words(text);
+  const [image = '', as, name = `stage-${stages.size}`] = words(withArguments(text, globals));
   if (as !== undefined && as.toUpperCase() !== 'AS') throw new Error(`"${text}" is not understood`);
-  if (!/^node:\d+-slim$/.test(image)) throw new Error(`only node:<major>-slim can be replayed, not ${image}`);
+  if (!/^node:\d+-slim(?:@sha256:[0-9a-f]{64})?$/.test(image))
+    throw new Error(`only node:<major>-slim can be replayed, not ${image}`);
   const root = path.join(target, name);
   mkdirSync(root, { recursive: true });
-  const stage: Stage = { root, workdir: '/', env: {}, user: 'root', entrypoint: [], command: [], healthcheck: [] };
+  const stage: Stage = {
+    root,
+    workdir: '/',
+    env: {},
+    args: {},
+    labels: {},
+    user: 'root',
+    entrypoint: [],
+    command: [],
+    healthcheck: [],
+  };
   stages.set(name, stage);
   return stage;
 }
 
 function apply({ name, options, text }: Instruction, stage: Stage, stages: ReadonlyMap<string, Stage>, context: string): void {
   refuseOptions(options, { COPY: ['from'], HEALTHCHECK: ['interval', 'timeout', 'start-period', 'retries'] }[name] ?? []);
-  if (name !== 'RUN' && name !== 'HEALTHCHECK' && text.includes('$')) throw new Error('variables are not understood');
+  if (!['RUN', 'HEALTHCHECK', 'LABEL'].includes(name) && text.includes('$')) throw new Error('variables are not understood');
   switch (name) {
     case 'WORKDIR':
       stage.workdir = path.posix.resolve(stage.workdir, text);
@@ -104,11 +127,14 @@ function apply({ name, options, text }: Instruction, stage: Stage, stages: Reado
     case 'HEALTHCHECK':
       stage.healthcheck = words(text.replace(/^CMD\s+/, ''));
       break;
+    case 'ARG':
+      Object.assign(stage.args, argument(text));
+      break;
     case 'LABEL':
-      pairs(text);
+      Object.assign(stage.labels, pairs(withArguments(text, stage.args)));
       break;
     case 'EXPOSE':
-      if (!/^\d+$/.test(text)) throw new Error(`${text} is no port`);
+      if (!/^\d+( \d+)*$/.test(text)) throw new Error(`${text} is no port`);
       break;
     case 'STOPSIGNAL':
       if (!/^SIG[A-Z]+$/.test(text)) throw new Error(`${text} is no signal`);
@@ -161,14 +187,21 @@ function run(command: string, stage: Stage): void {
     if (!HARMLESS.has(program) || rest.some((word) => /^\/|=\/|\.\.\//.test(word))) {
       throw new Error(`"${part.trim()}" would reach beyond the stage; use ${[...HARMLESS].join(', ')} with relative paths`);
     }
+    if (program === 'chown' && !/^\d+:\d+$/.test(rest[0] ?? ''))
+      throw new Error(`"${part.trim()}" must name a user and a group by number`);
   }
-  const { status, error } = spawnSync('/bin/sh', ['-c', command], {
+  const { status, error } = spawnSync('/bin/sh', ['-c', isRoot ? command : withoutChown(command)], {
     cwd: path.join(stage.root, stage.workdir),
     env: environmentOf(stage),
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   if (error) throw error;
   if (status !== 0) throw new Error(`"${command}" ended with ${status}`);
+}
+
+/** Only root may give files away. Whoever else replays the file owns all of them, and tries the image as that one user. */
+function withoutChown(command: string): string {
+  return command.replace(/\bchown \S+ [^&|;]+/g, 'true ');
 }
 
 function refuseOptions(options: Readonly<Record<string, string>>, known: readonly string[]): void {

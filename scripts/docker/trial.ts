@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -18,44 +19,75 @@ const SERVICE = {
   TEST_REDIRECT_URI: 'https://muster.invalid/oauth/callback',
 };
 
+/** A platform that chooses the user itself takes one of a large number, whom no file of the image knows, and group 0. */
+const ANY_USER = { uid: 1_000_700_000, gid: 0 };
+
+/** The roles that the image may be started in. Each answers to the image's one HEALTHCHECK. */
+const ROLES = ['api', 'worker', 'up'];
+
 /** Tries what the Dockerfile's last stage would run as an image. Throws on the first thing that does not work. */
 export async function tryImage(stage: Stage, databaseUrl: string): Promise<void> {
-  if (['root', '0'].includes(stage.user)) throw new Error('the image runs as root');
+  if (!/^[1-9]\d*$/.test(stage.user)) throw new Error('the image must name its user by a number that is not 0');
+  if (!ROLES.includes(stage.command[0] ?? '')) throw new Error('CMD names no role that listens');
+  await tryAs({ uid: Number(stage.user), gid: Number(stage.user) }, stage, databaseUrl);
+  if (process.getuid?.() === 0) await tryAs(ANY_USER, stage, databaseUrl);
+  else console.log('\n# not root: not tried as another user');
+}
+
+interface User {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+async function tryAs(user: User, stage: Stage, databaseUrl: string): Promise<void> {
   const [program, ...first] = stage.entrypoint;
   if (program === undefined) throw new Error('the image has no ENTRYPOINT');
   const entrypoint = path.join(stage.root, program);
-  const cwd = path.join(stage.root, stage.workdir);
+  const probePort = await freePort();
   const env = {
     ...environmentOf(stage),
+    HOME: '/', // what an engine sets for a user whom /etc/passwd does not have
     DATABASE_URL: databaseUrl,
     PORT: String(await freePort()),
+    PROBE_PORT: String(probePort),
     MUSTER_ADMIN_TOKEN: randomBytes(24).toString('base64url'),
     MUSTER_ENCRYPTION_KEYS: `replay:${randomBytes(32).toString('base64')}`,
     ...SERVICE,
   };
+  const options = { cwd: path.join(stage.root, stage.workdir), env, ...(process.getuid?.() === 0 && user) };
+  const inherited = { ...options, stdio: ['ignore', 'inherit', 'inherit'] as StdioOptions };
   const healthy = () => {
     const [shell = '', ...args] = stage.healthcheck;
-    return spawnSync(shell, args, { env }).status === 0;
+    return spawnSync(shell, args, options).status === 0;
   };
+
+  console.log(`\n# user ${user.uid}, group ${user.gid}`);
+  const home = path.join(stage.root, stage.env['MUSTER_HOME'] ?? '');
+  const writes = `require('fs').writeFileSync(${JSON.stringify(path.join(home, 'probe'))}, '', { flag: 'w' })`;
+  if (spawnSync('node', ['-e', writes], inherited).status !== 0) throw new Error(`user ${user.uid} cannot write MUSTER_HOME`);
+  rmSync(path.join(home, 'probe'));
+  // Exports to S3 are part of the image.
+  const sdk = "import('@aws-sdk/client-s3').then(() => import('@aws-sdk/lib-storage'))";
+  if (spawnSync('node', ['-e', sdk], inherited).status !== 0) throw new Error('the image has no SDK for S3');
 
   for (const args of [['--version'], ['--help'], ['migrate']]) {
     console.log(`\n# ${program} ${args.join(' ')}`);
-    const { status, error } = spawnSync(entrypoint, [...first, ...args], { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] });
+    const { status, error } = spawnSync(entrypoint, [...first, ...args], inherited);
     if (error) throw error;
     if (status !== 0) throw new Error(`${program} ${args.join(' ')} ended with ${status}`);
   }
-
-  console.log(`\n# ${program} ${stage.command.join(' ')}`);
-  if (healthy()) throw new Error('HEALTHCHECK is content although nothing runs');
-  const image = spawn(entrypoint, [...first, ...stage.command], { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] });
-  try {
-    await until(healthy, image);
-    console.log('healthy');
-  } finally {
-    await stop(image);
+  for (const role of ROLES) {
+    console.log(`\n# ${program} ${role}`);
+    if (healthy()) throw new Error('HEALTHCHECK is content although nothing runs');
+    const image: ChildProcess = spawn(entrypoint, [...first, role], inherited);
+    try {
+      await until(healthy, image);
+      console.log('healthy');
+    } finally {
+      await stop(image);
+    }
+    if (image.exitCode !== 0) throw new Error(`${program} ${role} ended with ${image.exitCode ?? image.signalCode} on SIGTERM`);
   }
-  if (image.exitCode !== 0)
-    throw new Error(`${program} ${stage.command.join(' ')} ended with ${image.exitCode ?? image.signalCode} on SIGTERM`);
 }
 
 async function until(healthy: () => boolean, image: ChildProcess): Promise<void> {

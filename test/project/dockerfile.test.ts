@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -65,7 +65,9 @@ describe('replay', () => {
     }
     return replay(context, target);
   }
-  const dockerfile = (...lines: string[]) => ({ Dockerfile: ['FROM node:24-slim AS one', 'WORKDIR /app', ...lines].join('\n') });
+  const dockerfile = (...lines: string[]) => ({
+    Dockerfile: ['ARG BASE=node:24-slim', 'FROM node:24-slim AS one', 'WORKDIR /app', ...lines].join('\n'),
+  });
 
   test('copies what the context has, and from stage to stage', () => {
     const stage = replayed({
@@ -108,15 +110,36 @@ describe('replay', () => {
     const stage = replayed(
       dockerfile(
         'USER node',
-        'EXPOSE 80',
+        'EXPOSE 80 81',
         'STOPSIGNAL SIGTERM',
-        'LABEL a=b',
+        'ARG VERSION=1.2',
+        'ARG REVISION',
+        'LABEL a=b version="${VERSION}" revision=${REVISION}',
         'HEALTHCHECK --timeout=3s CMD ["x", "y"]',
         'ENTRYPOINT ["/app/run"]',
         'CMD ["go"]',
       ),
     );
-    expect(stage).toMatchObject({ user: 'node', healthcheck: ['x', 'y'], entrypoint: ['/app/run'], command: ['go'] });
+    expect(stage).toMatchObject({
+      user: 'node',
+      labels: { a: 'b', version: '1.2', revision: '' },
+      healthcheck: ['x', 'y'],
+      entrypoint: ['/app/run'],
+      command: ['go'],
+    });
+  });
+
+  test('begins with the image that an argument names, pinned or not', () => {
+    const pinned = `ARG NODE=node:24-slim@sha256:${'ab'.repeat(32)}\nFROM \${NODE} AS one\nWORKDIR /srv`;
+    expect(replayed({ Dockerfile: pinned }).workdir).toBe('/srv');
+    expect(() => replayed({ Dockerfile: pinned.replace('sha256:ab', 'sha256:a') })).toThrow('can be replayed');
+  });
+
+  test('changes the mode of files, and their owner where it may', () => {
+    const stage = replayed(dockerfile('WORKDIR /home/node/.muster', 'RUN chown 1000:0 . && chmod 770 .'));
+    const { mode, uid } = statSync(path.join(stage.root, 'home/node/.muster'));
+    expect(mode & 0o777).toBe(0o770);
+    expect(uid).toBe(process.getuid?.() === 0 ? 1000 : process.getuid?.());
   });
 
   test.each([
@@ -131,6 +154,12 @@ describe('replay', () => {
     ['RUN apt-get install x', 'would reach beyond the stage'],
     ['RUN rm -rf /var/lib/apt', 'would reach beyond the stage'],
     ['RUN mkdir a && rm -r ../../b', 'would reach beyond the stage'],
+    ['RUN chown node:0 .', 'by number'],
+    ['RUN chown 1000:0 /home', 'would reach beyond the stage'],
+    ['LABEL a=${B}', 'there is no ARG B'],
+    ['ARG B=1\nLABEL a=$B', 'only variables like'],
+    // An argument before the first FROM is for FROM alone.
+    ['LABEL a=${BASE}', 'there is no ARG BASE'],
     ['FROM debian', 'only node:<major>-slim can be replayed'],
   ])('fails on %s', (line, message) => {
     expect(() => replayed({ ...dockerfile(line), '.dockerignore': '*.env', 'secret.env': 's' })).toThrow(message);
@@ -147,6 +176,19 @@ describe('the Dockerfile of this project', () => {
       .flatMap(({ text }) => words(text).slice(0, -1));
     expect(sources).toContain('bin');
     expect(sources.filter((source) => !existsSync(path.join(PROJECT, source)) || ignored(source))).toEqual([]);
+  });
+
+  test('names its base in one place, and its user by number', () => {
+    const bases = instructions.filter(({ name }) => name === 'FROM').map(({ text }) => words(text)[0]);
+    expect(new Set(bases)).toEqual(new Set(['${NODE_IMAGE}']));
+    expect(instructions.filter(({ name }) => name === 'USER').map(({ text }) => text)).toEqual(['1000']);
+  });
+
+  test('leaves out nothing that exports to S3 need', () => {
+    const { dependencies } = JSON.parse(readFileSync(path.join(PROJECT, 'package.json'), 'utf8')) as {
+      readonly dependencies: Readonly<Record<string, string>>;
+    };
+    expect(Object.keys(dependencies)).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', '@aws-sdk/lib-storage']));
   });
 
   test('keeps settings of a working folder out of the context', () => {
