@@ -1,11 +1,12 @@
 // Packs Muster, installs the package into empty folders, and starts it there as the README says: under each supported Node, and once without
-// install scripts. Then the two installs of a checkout that leave something out. Needs npm's registry.
+// install scripts. Then the two installs of a checkout that leave something out, and a release of what is committed. Needs npm's registry.
 // usage: npm run test:package -- [part]...
 import { parseArgs } from 'node:util';
 import { nodeBinary } from './node-binaries.js';
 import { tryCheckoutWithoutDevelopment, tryCheckoutWithoutScripts } from './package/checkout-trial.js';
 import { packInto } from './package/pack.js';
 import { tryPackage } from './package/package-trial.js';
+import { tryRelease } from './package/release-trial.js';
 import { withFolder } from './package/with-folder.js';
 
 const PACKAGE_PARTS: Readonly<Record<string, (file: string) => Promise<void>>> = {
@@ -14,9 +15,10 @@ const PACKAGE_PARTS: Readonly<Record<string, (file: string) => Promise<void>>> =
   node24: (file) => tryPackage(file, { node: nodeBinary('24') }),
   'without-scripts': (file) => tryPackage(file, { node: process.execPath, flags: ['--ignore-scripts'] }),
 };
-const CHECKOUT_PARTS: Readonly<Record<string, () => void>> = {
+const CHECKOUT_PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
   'checkout-omit-dev': tryCheckoutWithoutDevelopment,
   'checkout-without-scripts': tryCheckoutWithoutScripts,
+  release: tryRelease,
 };
 
 const { positionals: asked } = parseArgs({ allowPositionals: true });
@@ -40,6 +42,6 @@ await withFolder(async (folder) => {
 for (const [part, run] of Object.entries(CHECKOUT_PARTS)) {
   if (!isAsked(part)) continue;
   console.log(`\n# ${part}`);
-  run();
+  await run();
 }
 console.log('\nThe package works.');

@@ -1,7 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathWith } from '../node-binaries.js';
 import { bareEnvironment } from './npm-environment.js';
 import { withFolder } from './with-folder.js';
@@ -37,10 +38,7 @@ export function tryPackage(
     const sdk = "import('@aws-sdk/client-s3').then(() => import('@aws-sdk/lib-storage'))";
     execFileSync('node', ['-e', sdk], { cwd: path.join(folder, 'node_modules/muster'), env, stdio: 'inherit' });
 
-    console.log('# npx muster up');
-    const up = spawn('npx', ['muster', 'up'], { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
-    try {
-      const output = await firstMirror(up);
+    await started(folder, env, 'npx muster up', async (up, output) => {
       for (const expected of ['Mirrored in', 'npx muster status', path.join(folder, '.muster/admin-token')])
         if (!output.includes(expected)) throw new Error(`muster up did not say "${expected}":\n${output}`);
       if (/failed/.test(output)) throw new Error(`a list failed:\n${output}`);
@@ -48,14 +46,48 @@ export function tryPackage(
         console.log(`# npx muster ${command}`);
         if (call('npx', 'muster', ...command.split(' ')).trim() === '') throw new Error(`muster ${command} printed nothing`);
       }
-    } finally {
-      await interrupt(up);
-    }
-    if (up.exitCode !== 0) throw new Error(`muster up ended with ${up.exitCode ?? up.signalCode} on ^C`);
-    const left = processesThatName(folder);
-    if (left.length > 0) throw new Error(`muster up left processes behind:\n${left.join('\n')}`);
-    console.log(`# works`);
+      // As a terminal does on ^C: every process of the group gets the signal. npx ends by it, whatever its command exits with.
+      process.kill(-up.pid!, 'SIGINT');
+    });
+    await started(folder, env, 'node_modules/.bin/muster up', async (up) => {
+      const exit = once(up, 'exit');
+      up.kill('SIGTERM');
+      const [code, signal] = (await exit) as [number | null, NodeJS.Signals | null];
+      if (code !== 0) throw new Error(`muster up ended with ${code ?? signal} on SIGTERM`);
+    });
+    console.log('# works');
   });
+}
+
+/** Starts a command, hands it on once everything is mirrored, and sees all of its processes end after that. */
+async function started(
+  folder: string,
+  env: NodeJS.ProcessEnv,
+  command: string,
+  work: (up: ChildProcess, output: string) => Promise<void>,
+): Promise<void> {
+  console.log(`# ${command}`);
+  const log = path.join(folder, '../log');
+  const [program = '', ...args] = command.split(' ');
+  const up = spawn(program, args, { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', openSync(log, 'w')] });
+  try {
+    await work(up, await firstMirror(up));
+    await allEnded(folder);
+  } catch (error) {
+    console.error(readFileSync(log, 'utf8'));
+    throw error;
+  } finally {
+    if (processesThatName(folder).length > 0) process.kill(-up.pid!, 'SIGKILL');
+  }
+}
+
+async function allEnded(folder: string): Promise<void> {
+  const end = performance.now() + STOP_SECONDS * 1000;
+  let left: string[];
+  while ((left = processesThatName(folder)).length > 0) {
+    if (performance.now() > end) throw new Error(`processes are left after ${STOP_SECONDS} s:\n${left.join('\n')}`);
+    await sleep(200);
+  }
 }
 
 /** What `up` prints up to the list of what to try next, whose last line names ^C. */
@@ -65,23 +97,14 @@ async function firstMirror(up: ChildProcess): Promise<string> {
   try {
     for await (const text of up.stdout!.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
       output += text as string;
-      if (output.includes('Ctrl-C stops everything')) return output;
+      if (!output.includes('Ctrl-C stops everything')) continue;
+      up.stdout!.resume();
+      return output;
     }
   } finally {
     clearTimeout(impatience);
   }
   throw new Error(`muster up ended early:\n${output}`);
-}
-
-/** As a terminal does: every process of the group gets the signal. */
-async function interrupt(up: ChildProcess): Promise<void> {
-  if (up.exitCode !== null || up.signalCode !== null) return;
-  up.stdout!.resume();
-  const exit = once(up, 'exit');
-  process.kill(-up.pid!, 'SIGINT');
-  const impatience = setTimeout(() => process.kill(-up.pid!, 'SIGKILL'), STOP_SECONDS * 1000);
-  await exit;
-  clearTimeout(impatience);
 }
 
 /** Command lines of this machine's processes that name the folder. */

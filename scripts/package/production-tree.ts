@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { npmEnvironment } from './npm-environment.js';
@@ -10,8 +10,11 @@ import { npmEnvironment } from './npm-environment.js';
  * `prisma`. Asks no registry, since the lock has everything.
  */
 export function withProductionTree<T>(checkout: string, work: (folder: string) => T): T {
-  const folder = mkdtempSync(path.join(tmpdir(), 'muster-production-'));
+  const outer = mkdtempSync(path.join(tmpdir(), 'muster-production-'));
+  // npm names the tree after its folder.
+  const folder = path.join(outer, 'muster');
   try {
+    mkdirSync(folder);
     const {
       devDependencies: _,
       scripts: __,
@@ -23,6 +26,6 @@ export function withProductionTree<T>(checkout: string, work: (folder: string) =
     execFileSync('npm', ['install', '--package-lock-only', ...quiet], { cwd: folder, env: npmEnvironment(), stdio: 'pipe' });
     return work(folder);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(outer, { recursive: true, force: true });
   }
 }
