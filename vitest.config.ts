@@ -62,6 +62,7 @@ const SUITE: TestProjectConfiguration[] = [
         'test/machines/**',
         'test/pages/**',
         'test/process/**',
+        'test/rolling/**',
         'test/shapes/**',
         'test/versions/**',
         ...OWN_PROCESS,
