@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readOperator } from './api/companies/connect-operator.js';
 import { Authenticator } from './api/plumbing/authenticator.js';
+import { Drain } from './api/plumbing/drain.js';
 import { ProbeServer } from './api/plumbing/probe-server.js';
 import type { ReadinessCheck } from './api/plumbing/readiness.js';
 import type { AdminServer } from './api/server.js';
@@ -136,7 +137,10 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
     connections,
     ...(config.databaseUrl === undefined && { embeddedUrl: new URL(url) }),
     ...(server && { url: server.url }),
-    stop: () => stack.stop(),
+    stop: async () => {
+      if (server) await shared.drain.pass();
+      await stack.stop();
+    },
   };
 }
 
@@ -197,7 +201,9 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const runs = new Runs({ db, catalogue, schedule, quiet, clock, dispatcher: runQueue });
   const checks = openCheckConnection(url);
   stack.push({ name: 'readiness', stop: () => checks.end() });
+  const drain = new Drain(clock, config.drainSeconds);
   const readiness: readonly ReadinessCheck[] = [
+    drain.check,
     { name: 'database', check: () => requireRoom(checks) },
     { name: 'migrations', check: () => requireNoPendingMigrations(checks) },
     { name: 'version', check: () => requireCompatible(checks) },
@@ -224,6 +230,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
     backend,
     runQueue,
     runs,
+    drain,
     readiness,
     deliverer,
     answers,

@@ -42,6 +42,7 @@ import { rekeyRoutes } from './operation/rekey.js';
 import { type AccessRules, requireRoles, requireToken } from './plumbing/access.js';
 import { type Authenticator, isToken } from './plumbing/authenticator.js';
 import type { Caller } from './plumbing/caller.js';
+import type { Drain } from './plumbing/drain.js';
 import { type IdempotencyDependencies, takeIdempotencyKeys } from './plumbing/idempotency.js';
 import { type AnswerUnknown, type ApiForPages, InProcessApi } from './plumbing/in-process-api.js';
 import { LargeResponses } from './plumbing/large-responses.js';
@@ -81,6 +82,8 @@ export interface AdminDependencies
   readonly metricsToken?: Secret | undefined;
   readonly logger: Logger;
   readonly authorization: Authorization;
+  /** Default: none. */
+  readonly drain?: Pick<Drain, 'closeConnections'>;
   /** The pages of the control room, which call the API. Default: none. */
   readonly pages?: (api: ApiForPages) => FastifyPluginAsync;
   /** Default: `SERVER_LIMITS`. */
@@ -142,6 +145,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
   refuseOnceStopping(app, closing.signal);
+  deps.drain?.closeConnections(app);
 
   const refused = new RefusedTokens({ ...deps, counter: countRefusedTokens(deps.metrics), signal: closing.signal });
   const calls = new InProcessApi(app);

@@ -143,6 +143,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     proxies: new Proxies({ https: values.HTTPS_PROXY, http: values.HTTP_PROXY, noProxy: values.NO_PROXY }),
     operator: operatorOf(values),
     logLevel: values.LOG_LEVEL,
+    drainSeconds: values.DRAIN_SECONDS,
     shown: showSettings(env),
     logFormat: values.LOG_FORMAT,
     ...present({

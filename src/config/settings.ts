@@ -45,6 +45,10 @@ export const SETTINGS = z.object({
     unset: 'a worker listens nowhere',
     example: '9100',
   }),
+  DRAIN_SECONDS: defaulted(value.wholeNumber(0, 300), '0', {
+    help: 'How long `api` and `up` go on answering when they are told to stop, while `GET /readyz` says 503: as long as your load balancer needs to send requests elsewhere ([upgrading](upgrading.md#what-a-load-balancer-sees)).',
+    example: '10',
+  }),
   PUBLIC_URL: optional(value.rootUrl, {
     help: 'Outside address of the admin API, for redirect and connect links.',
     unset: '`http://HOST:PORT`',

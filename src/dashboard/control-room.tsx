@@ -84,7 +84,7 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
 
     pages.setErrorHandler(async (error, request, reply) => {
       const problem = problemOf(error);
-      if (problem.status >= 500)
+      if (problem.status >= 500 && problem.code !== 'stopping')
         request.log.error({ err: error, route: request.routeOptions.url, code: problem.code }, 'A page failed');
       return show(reply, problemPage(problem), request.session);
     });

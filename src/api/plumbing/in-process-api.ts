@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { MusterError } from '../../core/errors.js';
 import type { Caller } from './caller.js';
+import { STOPPING } from './problem.js';
 
 /** A call of the API. */
 export interface ApiCall {
@@ -62,7 +63,7 @@ export class InProcessApi {
     return caller;
   }
 
-  /** Throws `not_found` for a path that would lead elsewhere than it says. */
+  /** Throws `not_found` for a path that would lead elsewhere than it says, and `stopping` once the server is closed. */
   call(caller: Caller, { method, path, body }: ApiCall): Promise<ApiResponse> {
     return this.#asCaller(caller, path, async (authorization) => {
       const answer = await this.#app.inject({
@@ -102,6 +103,9 @@ export class InProcessApi {
     this.#callers.set(ticket, caller);
     try {
       return await work(`Bearer ${ticket}`);
+    } catch (error) {
+      if ((error as Partial<FastifyError>).code !== 'FST_ERR_REOPENED_CLOSE_SERVER') throw error;
+      throw new MusterError('stopping', STOPPING, { cause: error });
     } finally {
       // A call that reached no route has not redeemed the ticket.
       this.#callers.delete(ticket);

@@ -125,11 +125,13 @@ export function answerForNode(app: FastifyInstance): void {
   });
 }
 
+/** What a caller is told whose request comes too late. */
+export const STOPPING = 'The process is being stopped: ask again, and another one answers, or the next one.';
+
 /** Refuses new requests on open connections once the process is stopping: another stream would keep it from ending. */
 export function refuseOnceStopping(app: FastifyInstance, signal: AbortSignal): void {
   app.addHook('onRequest', async (_request, reply) => {
     if (!signal.aborted) return undefined;
-    const detail = 'The process is being stopped: ask again, and another one answers, or the next one.';
-    return sendProblem(reply, { status: 503, code: 'stopping', detail });
+    return sendProblem(reply, { status: 503, code: 'stopping', detail: STOPPING });
   });
 }

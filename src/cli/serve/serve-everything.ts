@@ -64,7 +64,7 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
       forgetSandbox?.();
       throw error;
     }
-  });
+  }, config.drainSeconds);
 }
 
 async function startOwnSandbox(config: Config, changesPerMinute: number): Promise<Sandbox> {

@@ -7,7 +7,7 @@ import { adminTokenPath } from '../../config/kept-secrets.js';
 import { makeFolder } from '../../core/home.js';
 import { createLogger, type Logger } from '../../observability/logger.js';
 
-/** The longest stop. A service that has not stopped by then ends with the process, which loses nothing. */
+/** The longest stop, after the drain. A service that has not stopped by then ends with the process, which loses nothing. */
 const STOP_LIMIT_MS = 14_000;
 
 /** How long a process may live after its stop. */
@@ -17,15 +17,18 @@ const LINGER_MS = 500;
 const CALLED_OFF_MS = 10_000;
 
 /**
- * Runs `start` until SIGTERM or SIGINT, then stops what it started. A signal during the start cancels it through the AbortSignal. Ctrl-C
+ * Runs `start` until SIGTERM or SIGINT, then stops what it started, which may take `drainSeconds` longer than other stops. A signal during the start cancels it through the AbortSignal. Ctrl-C
  * under npm delivers the signal twice, to the process group and by npm, so a second signal has no effect.
  */
-export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{ stop(): Promise<void> }>): Promise<void> {
+export async function serveUntilSignal(
+  start: (signal: AbortSignal) => Promise<{ stop(): Promise<void> }>,
+  drainSeconds: number,
+): Promise<void> {
   const stopping = new AbortController();
   let limit: NodeJS.Timeout | undefined;
   const signalled = new Promise<void>((resolve) => {
     const onSignal = () => {
-      limit ??= setTimeout(giveUp, STOP_LIMIT_MS);
+      limit ??= setTimeout(giveUp, STOP_LIMIT_MS + drainSeconds * 1_000);
       stopping.abort();
       resolve();
     };
@@ -67,7 +70,7 @@ export function serveRole(config: Config, role: Role): Promise<void> {
     if (app.url && !config.adminToken) logger.info(`the admin token is kept in ${adminTokenPath(config)}`);
     logger.info(`ready: ${role}`);
     return app;
-  });
+  }, config.drainSeconds);
 }
 
 /** On a terminal the log goes to a file, so that it does not disturb the output for the person there. */
