@@ -6,6 +6,7 @@ import { StopStack } from './core/service.js';
 import { type Database, openDatabase } from './db/connection/database.js';
 import { requireMusterDatabase } from './db/connection/muster-database.js';
 import { withDatabaseErrors } from './db/connection/sql-state.js';
+import { requireCompatible } from './db/schema/compatibility.js';
 import { migrate } from './db/schema/migrate.js';
 import { grantReading } from './db/schema/reader-rights.js';
 import { grantRuntime } from './db/schema/runtime-rights.js';
@@ -72,6 +73,7 @@ async function withKeyring<T>(config: Config, logger: Logger, work: (db: Databas
     const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
     stack.push({ name: 'database', stop: () => db.close() });
     await withDatabaseErrors(requireMusterDatabase(db.pool));
+    await requireCompatible(db.pool);
     const keyring = new Keyring(await encryptionKeys(config));
     await requireKnownKeys(db, keyring);
     return await work(db, keyring);
@@ -98,6 +100,7 @@ export async function withStoredSuppressions(
     const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
     stack.push({ name: 'database', stop: () => db.close() });
     await withDatabaseErrors(requireMusterDatabase(db.pool));
+    await requireCompatible(db.pool);
     const cipher = new Cipher(new Keyring(await encryptionKeys(config)));
     await work({
       copy: () => copySuppressions(db),

@@ -1,5 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { isMusterError, MusterError } from '../../core/errors.js';
@@ -10,10 +9,10 @@ import { DatabaseClient } from '../connection/database-client.js';
 import { requireUsableServer } from '../connection/server-check.js';
 import { prepareSession } from '../connection/session.js';
 import { sqlState, translateDatabaseError } from '../connection/sql-state.js';
+import { requireCompatible } from './compatibility.js';
 import { foreignObject } from './foreign-objects.js';
+import { type Migration, migrationNames, readMigrations } from './migration-files.js';
 import { underMigrationLock } from './migration-lock.js';
-
-const MIGRATIONS = new URL('../../../prisma/migrations/', import.meta.url);
 
 /** Prisma's own table, letter by letter, so that its CLI can take over at any time. */
 const TABLE = `CREATE TABLE IF NOT EXISTS public._prisma_migrations (
@@ -26,13 +25,6 @@ const TABLE = `CREATE TABLE IF NOT EXISTS public._prisma_migrations (
   started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
   applied_steps_count INTEGER NOT NULL DEFAULT 0
 )`;
-
-interface Migration {
-  name: string;
-  sql: string;
-  /** Hex sha256 of the file. */
-  checksum: string;
-}
 
 type Querying = Pick<pg.Pool | pg.Client, 'query'>;
 
@@ -47,7 +39,8 @@ interface Row {
  * Any number of processes may do so at once: each migration is applied by one of them.
  * Throws `migration_failed` for a migration that fails, was edited after it was applied, or was left half-finished by
  * another tool; `invalid_configuration` for a database that is not there or cannot be used; `database_unavailable`.
- * A migration that only the database has is ignored, as Prisma ignores it: a newer version is running alongside.
+ * A migration that only the database has is ignored, as Prisma ignores it: a newer version is running alongside. Throws `process_outdated` where that
+ * version has said that this one cannot: it changes nothing then.
  */
 export async function migrate(url: string, logger: Logger): Promise<{ applied: string[] }> {
   const client = new DatabaseClient(connectionOptions(url, 'muster migrate'));
@@ -56,6 +49,7 @@ export async function migrate(url: string, logger: Logger): Promise<{ applied: s
     await client.connect();
     await prepareSession(client, sessionOptions(url));
     await requireUsableServer(client);
+    await requireCompatible(client);
     return { applied: await applyPending(client, logger) };
   } catch (error) {
     throw explainConnectFailure(error, url, 'look up or apply the migrations');
@@ -177,23 +171,4 @@ async function readRows(db: Querying): Promise<Row[]> {
     `SELECT migration_name, checksum, finished_at FROM public._prisma_migrations WHERE rolled_back_at IS NULL ORDER BY started_at`,
   );
   return rows;
-}
-
-/** Names of the migrations that this version knows, in the order in which they are applied. */
-export async function migrationNames(): Promise<string[]> {
-  const entries = await readdir(MIGRATIONS, { withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .toSorted();
-}
-
-async function readMigrations(): Promise<Migration[]> {
-  const names = await migrationNames();
-  return Promise.all(
-    names.map(async (name) => {
-      const sql = await readFile(new URL(`${name}/migration.sql`, MIGRATIONS), 'utf8');
-      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
-    }),
-  );
 }

@@ -151,6 +151,18 @@ test('a migration that fails is undone as a whole', async () => {
   expect(await migrate(database.url, logger)).toEqual({ applied: NAMES });
 });
 
+test('a version that cannot run alongside a newer one applies nothing, and says which one to start', async () => {
+  await open(testDatabase);
+  const [last] = NAMES.slice(-1);
+  await client.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [last]);
+  await client.query(`UPDATE muster.compatibility SET needs = '99990101000000_newer'`);
+  await expect(migrate(database.url, logger)).rejects.toMatchObject({
+    code: 'process_outdated',
+    message: expect.stringContaining('99990101000000_newer'),
+  });
+  expect(await pendingMigrations(client)).toEqual([last]);
+});
+
 test('no migration was edited that has been released', () => {
   const released = readFileSync(new URL('released.sha256', FOLDER), 'utf8').trim().split('\n');
   const files = NAMES.map((name) => {

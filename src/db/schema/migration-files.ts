@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+
+const MIGRATIONS = new URL('../../../prisma/migrations/', import.meta.url);
+
+/** A migration of this version. */
+export interface Migration {
+  name: string;
+  sql: string;
+  /** Hex sha256 of the file. */
+  checksum: string;
+}
+
+/** Names of the migrations that this version knows, in the order in which they are applied. */
+export async function migrationNames(): Promise<string[]> {
+  const entries = await readdir(MIGRATIONS, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .toSorted();
+}
+
+/** The same with their files. */
+export async function readMigrations(): Promise<Migration[]> {
+  const names = await migrationNames();
+  return Promise.all(
+    names.map(async (name) => {
+      const sql = await readFile(new URL(`${name}/migration.sql`, MIGRATIONS), 'utf8');
+      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+    }),
+  );
+}
