@@ -19,16 +19,20 @@ const FILES = [
   { name: 'control-room.js', type: 'text/javascript; charset=utf-8', url: own('control-room.js') },
 ] as const;
 
-/** Serves the style and the scripts of the pages. Returns their addresses. */
+/**
+ * Serves the style and the scripts of the pages. Returns their addresses. During an upgrade a page of another version may ask here: it gets the file of this
+ * version, which is better than none, and keeps it for that page alone.
+ */
 export function serveAssets(pages: FastifyInstance): PageAssets {
   const [sheet, ...scripts] = FILES.map(({ name, type, url }) => {
     const content = readFileSync(fileURLToPath(url));
     const digest = createHash('sha256').update(content).digest('hex').slice(0, 16);
-    const address = `/assets/${digest}/${name}`;
-    pages.get(address, { schema: { hide: true } }, async (_request, reply) =>
-      reply.headers({ 'content-type': type, 'cache-control': FOREVER }).serializer(identity).send(content),
-    );
-    return address;
+    const addressOf = (version: string) => `/assets/${version}/${name}`;
+    pages.get<{ Params: { digest: string } }>(addressOf(':digest'), { schema: { hide: true } }, async ({ params }, reply) => {
+      const caching = params.digest === digest ? FOREVER : 'no-store';
+      return reply.headers({ 'content-type': type, 'cache-control': caching }).serializer(identity).send(content);
+    });
+    return addressOf(digest);
   });
   const icon = readFileSync(fileURLToPath(own('favicon.svg')));
   pages.get('/favicon.svg', { schema: { hide: true } }, async (_request, reply) =>

@@ -1,6 +1,7 @@
 import { isMusterError } from '../core/errors.js';
 import { requireUsableServer } from '../db/connection/server-check.js';
 import { readServerState, type ServerSetting, type ServerState } from '../db/connection/server-state.js';
+import { requireCompatible } from '../db/schema/compatibility.js';
 import { type MigrationState, readMigrationState } from '../db/schema/migrate.js';
 import { requireRuntimeRights } from '../db/schema/runtime-rights.js';
 import { type Check, counted, type Finding, holding, ok, problem, warning } from './check.js';
@@ -54,9 +55,21 @@ export function checkDatabase({ access, mirrorTables, ...needs }: DatabaseNeeds)
             () => requireRuntimeRights(db, mirrorTables),
             `the role ${role} has every right that api and workers need`,
           )),
+          ...(await outdated(db as never)), // last, since an error ends the transaction
         ];
       }),
   };
+}
+
+/** Reports that a newer version has changed the database so that this one cannot run on it. A role that may not read that is told of its rights before. */
+async function outdated(db: Parameters<typeof requireCompatible>[0]): Promise<Finding[]> {
+  try {
+    await requireCompatible(db);
+    return [];
+  } catch (error) {
+    if (!isMusterError(error, 'process_outdated')) return [];
+    return [problem(error.message, 'Upgrade this installation: no process of this version starts on this database.')];
+  }
 }
 
 /** Reports a requirement that is not met. */

@@ -103,7 +103,15 @@ test('migrations of a newer version, and one that another tool has left unfinish
   await pool.query(
     `INSERT INTO public._prisma_migrations (id, checksum, finished_at, migration_name) VALUES ('newer', 'x', now(), '99990101000000_newer')`,
   );
-  expect(await look()).toEqual(['warning: the database has 1 migration of a newer version (99990101000000_newer)']);
+  const warning = 'warning: the database has 1 migration of a newer version (99990101000000_newer)';
+  expect(await look()).toEqual([warning]);
+  const needs = (name: string) => pool.query('UPDATE muster.compatibility SET needs = $1', [name]);
+  await needs('99990101000000_newer');
+  expect(await look()).toEqual([
+    warning,
+    expect.stringMatching(/^problem: .*newer version of Muster \(migration 99990101000000_newer\)/),
+  ]);
+  await needs('20261120000000_init');
   const finish = (moment: string) =>
     pool.query(`UPDATE public._prisma_migrations SET finished_at = ${moment} WHERE migration_name = '20261120000000_init'`);
   await finish('NULL');

@@ -139,6 +139,10 @@ test('page, style and scripts weigh less than 150 kB, and the files are kept for
     weight += text.length;
   }
   expect(weight).toBeLessThan(150_000);
+  // A page of another version, for which a load balancer has taken this process.
+  const another = await page.open(files[0]!.replace(/[0-9a-f]{16}/, '0123456789abcdef'));
+  expect([another.status, another.headers.get('cache-control')]).toEqual([200, 'no-store']);
+  expect((await page.open('/assets/0123456789abcdef/nothing.css')).status).toBe(404);
 });
 
 test('what the service says is shown as text, on the page of the company and of the run', async () => {
