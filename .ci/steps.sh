@@ -141,6 +141,7 @@ suites() {
 is_installed() {
   case $1 in
     redis-server | chromium | pgbouncer) command -v "$1" >/dev/null ;;
+    systemd) command -v systemd-analyze >/dev/null ;;
     # With JIT, which users' servers have and the embedded one has not.
     postgresql) compgen -G '/usr/lib/postgresql/*/lib/llvmjit.so' >/dev/null ;;
     python3-venv) python3 -c 'import ensurepip' 2>/dev/null ;;
