@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
+import type { StaleAfterHours } from '../../src/core/stale-after.js';
 import type { Database } from '../../src/db/connection/database.js';
 import { issueSweep } from '../../src/runs/issues.js';
 
@@ -82,7 +83,7 @@ export function sweepOf(
     environments = ['test'],
   }: {
     hour?: number;
-    staleAfterHours?: number;
+    staleAfterHours?: StaleAfterHours;
     isWorker?: boolean;
     hasWebhook?: boolean;
     environments?: readonly Environment[];
