@@ -63,6 +63,7 @@ const SUITE: TestProjectConfiguration[] = [
         'test/pages/**',
         'test/process/**',
         'test/rolling/**',
+        'test/schedules/**',
         'test/shapes/**',
         'test/versions/**',
         ...OWN_PROCESS,

@@ -45,8 +45,11 @@ export class ScheduledFleet {
     this.db = db;
   }
 
-  /** `url`: a database of its own, in whose new sessions now() is the time of a table: a function that is found before PostgreSQL's. */
-  static async open(url: string): Promise<ScheduledFleet> {
+  /**
+   * `url`: a database of its own, in whose new sessions now() is the time of a table: a function that is found before PostgreSQL's. `through`: another
+   * address of it.
+   */
+  static async open(url: string, through = url): Promise<ScheduledFleet> {
     const db = openDatabase({ url });
     await db.pool.query(`
       CREATE SCHEMA told;
@@ -54,7 +57,7 @@ export class ScheduledFleet {
       CREATE FUNCTION told.now() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT at FROM told.clock'`);
     await db.pool.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = told, pg_catalog, public`);
     await db.close();
-    return new ScheduledFleet(openDatabase({ url }));
+    return new ScheduledFleet(openDatabase({ url: through }));
   }
 
   get now(): number {
@@ -101,10 +104,10 @@ export class ScheduledFleet {
 
   /** Ends all runs. */
   async end(): Promise<void> {
-    for (const table of ['walks', 'runs'])
-      await this.db.pool.query(
-        `UPDATE muster.${table} SET status = 'succeeded', finished_at = now() WHERE status IN ('queued', 'running')`,
-      );
+    await this.db.pool.query(`
+      WITH ended AS (
+        UPDATE muster.runs SET status = 'succeeded', finished_at = now() WHERE status IN ('queued', 'running') RETURNING id)
+      UPDATE muster.walks w SET status = 'succeeded', finished_at = now() FROM ended WHERE w.run_id = ended.id`);
   }
 
   /** Minutes until each list of a company is walked next. */
