@@ -10,8 +10,10 @@ import { environmentOf, type Stage } from './replay.js';
 
 const START_SECONDS = 60;
 
-/** The service that the image is configured for; nobody asks it anything. */
-const SERVICE = {
+/** What the image is configured with, for whichever user runs it. Nobody asks the service anything. */
+const SETTINGS = {
+  MUSTER_ADMIN_TOKEN: randomBytes(24).toString('base64url'),
+  MUSTER_ENCRYPTION_KEYS: `replay:${randomBytes(32).toString('base64')}`,
   TEST_BASE_URL: 'https://api.invalid',
   TEST_AUTH_URL: 'https://login.invalid',
   TEST_CLIENT_ID: 'replay',
@@ -50,9 +52,7 @@ async function tryAs(user: User, stage: Stage, databaseUrl: string): Promise<voi
     DATABASE_URL: databaseUrl,
     PORT: String(await freePort()),
     PROBE_PORT: String(probePort),
-    MUSTER_ADMIN_TOKEN: randomBytes(24).toString('base64url'),
-    MUSTER_ENCRYPTION_KEYS: `replay:${randomBytes(32).toString('base64')}`,
-    ...SERVICE,
+    ...SETTINGS,
   };
   const options = { cwd: path.join(stage.root, stage.workdir), env, ...(process.getuid?.() === 0 && user) };
   const inherited = { ...options, stdio: ['ignore', 'inherit', 'inherit'] as StdioOptions };

@@ -67,7 +67,8 @@ describe('the version', () => {
       if (file.startsWith('deploy/')) continue; // its own test compares it with package.json
       const text = read(file);
       const changed = withVersion(text, '9.8.7');
-      const lines = changed.split('\n').filter((line, i) => line !== text.split('\n')[i]);
+      const before = text.split('\n');
+      const lines = changed.split('\n').filter((line, i) => line !== before[i]);
       expect(new Set(lines.map((line) => line.trim())), file).toEqual(new Set(['"version": "9.8.7",']));
       expect(lines).toHaveLength(file === 'package.json' ? 1 : 2);
     }
