@@ -40,7 +40,7 @@ export function nightSweep({ db, catalogue, schedule, exports, clock }: NightDep
       const endedAt = open[i]?.endedAt ?? nights[i + 1]?.beganAt ?? null;
       await countNightAnew(db, { ...night, endedAt, endsAt, resources });
     }
-    if (exported.length > 0) await addNightExports(db, { resources: exported, endsAt });
+    if (exported.length > 0) await addNightExports(db, { resources: exported, endsAt, hasNightly: resources > 0 });
   });
 }
 

@@ -43,7 +43,7 @@ afterAll(() => database.close());
 
 const sql = (text: string, ...values: unknown[]) => database.db.pool.query(text, values);
 
-async function connect(columns: { readonly reauthorizationReason?: string } = {}): Promise<CompanyKey> {
+async function connect(columns: { readonly reauthorizationReason?: string; readonly paused?: boolean } = {}): Promise<CompanyKey> {
   const company: CompanyKey = { environment: 'test', companyId: randomUUID() };
   await database.db.prisma.connection.create({ data: { ...company, ...columns } });
   return company;
@@ -173,6 +173,24 @@ describe('age', () => {
     );
     await run(company, 'status, heartbeat_at', `'running'`, 'now()');
     expect(await found(check())).toEqual(['ok: no token, list, run, link or hold is older than it should be']);
+  });
+
+  test('a list that no worker takes is a problem, but not while its company has a run or is paused', async () => {
+    const overdue = async (state: Parameters<typeof connect>[0] = {}) => {
+      const company = await connect(state);
+      await sql(
+        `INSERT INTO muster.scheduled_lists (environment, company_id, resource, next_sync_at) VALUES ('test', $1, 'employees', now() - interval '40 minutes')`,
+        company.companyId,
+      );
+      return company;
+    };
+    await overdue({ paused: true });
+    await run(await overdue(), 'status, heartbeat_at', `'running'`, 'now()');
+    expect((await found(check())).filter((line) => line.includes('schedule'))).toEqual([]);
+    await overdue();
+    expect(await found(check())).toContainEqual(
+      expect.stringMatching(/^problem: 1 list due by its schedule, the first 40 min(utes)? ago/),
+    );
   });
 
   test('finds all that is, with how old it is', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
@@ -16,6 +17,7 @@ import {
 import { nightSweep } from '../../src/runs/nights.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { emptyTables } from '../support/empty-tables.js';
+import { catalogueOf } from './scheduled-fleet.js';
 
 const DAY_MS = 86_400_000;
 /** The newest night began three hours ago, by the clock of the database, too. */
@@ -56,10 +58,18 @@ async function company(
 }
 
 /** What is due once the nights have been counted, now or so many days later. */
-async function due({ daysLater = 0, resources = RESOURCES }: { daysLater?: number; resources?: string[] } = {}) {
+async function due({
+  daysLater = 0,
+  resources = RESOURCES,
+  catalogue = loadCatalogue(),
+}: {
+  daysLater?: number;
+  resources?: string[];
+  catalogue?: Catalogue;
+} = {}) {
   const sweep = nightSweep({
     db: database.db,
-    catalogue: loadCatalogue(),
+    catalogue,
     schedule: { cron: `${BEGAN.getUTCMinutes()} ${BEGAN.getUTCHours()} * * *`, timezone: 'UTC', spreadMinutes: 120 },
     exports: { to: '/exports', format: 'parquet', resources },
     clock: { ...systemClock, now: () => NOW + daysLater * DAY_MS },
@@ -160,4 +170,29 @@ test('attempts are limited, and the next night has its own', async () => {
   await company('succeeded', { ago: -1 });
   await db.prisma.connection.updateMany({ data: { nextSyncAt: new Date(NEXT.getTime() + DAY_MS) } });
   expect(await due({ daysLater: 1 })).toEqual([exportOf(-1)]);
+});
+
+test('where every list has a schedule of its own, a night is exported once the next one has begun, if a list was walked in it', async () => {
+  const catalogue = catalogueOf({ employees: '0 * * * *' });
+  const walked = async () => {
+    const key: CompanyKey = { environment: 'test', companyId: randomUUID() };
+    await database.db.prisma.connection.create({ data: key });
+    const walk = { ...key, resource: 'employees', position: 0, status: 'succeeded', verified: true };
+    const [createdAt, finishedAt] = [new Date(BEGAN.getTime() + 60_000), new Date(NOW)];
+    const run = { ...key, trigger: 'scheduled', mode: 'full', status: 'succeeded', createdAt, finishedAt };
+    await database.db.prisma.run.create({ data: { ...run, walks: { create: [walk] } } });
+  };
+  expect(await due({ catalogue, daysLater: 1 })).toEqual([]);
+  await emptyTables(database.db, 'muster.nights');
+  await walked();
+  expect(await due({ catalogue })).toEqual([]);
+  expect(await due({ catalogue, daysLater: 1 })).toEqual([exportOf()]);
+});
+
+test('a list with a schedule of its own is not among those that a night still has to read', async () => {
+  await company('to come');
+  const catalogue = catalogueOf({ employees: null, departments: null, plans: '0 3 * * 0' });
+  await due({ catalogue });
+  const [night] = await database.db.prisma.night.findMany({ where: { environment: 'test' }, orderBy: { night: 'desc' } });
+  expect(night).toMatchObject({ due: 1, lists: 2, verified: 0 });
 });

@@ -40,11 +40,16 @@ const isClaimed = (claim: NightExportClaim) =>
 /**
  * Adds the exports of each environment's newest night that is over. A night is over once no active company has a nightly run before
  * it or under way, and at the latest when the next night has begun. Paused companies, and companies that must authorize again, are not waited for: they
- * may stay so forever. A night in which no company was due leaves nothing to export.
+ * may stay so forever. A night in which no company was due leaves nothing to export; but where every list has a schedule of its own (`hasNightly` false), a
+ * night is over when the next one has begun, if any list was walked in it.
  */
 export async function addNightExports(
   db: Pick<Database, 'prisma'>,
-  { resources, endsAt }: { readonly resources: readonly string[]; readonly endsAt: Date },
+  {
+    resources,
+    endsAt,
+    hasNightly = true,
+  }: { readonly resources: readonly string[]; readonly endsAt: Date; readonly hasNightly?: boolean },
 ): Promise<void> {
   await inTransaction(db, async (tx) => {
     await tx.$queryRaw`SELECT ${BY_INDEX}`;
@@ -52,9 +57,9 @@ export async function addNightExports(
     INSERT INTO muster.night_exports (night, environment, resource)
     SELECT over.night, over.environment, asked.resource FROM (
       SELECT DISTINCT ON (environment) night, environment FROM (
-        SELECT night, environment, due, lead(began_at) OVER (PARTITION BY environment ORDER BY night) AS ended_at FROM muster.nights
+        SELECT night, environment, due, lists, lead(began_at) OVER (PARTITION BY environment ORDER BY night) AS ended_at FROM muster.nights
       ) n
-      WHERE due > 0 AND (ended_at IS NOT NULL OR NOT (
+      WHERE (due > 0 OR NOT ${hasNightly}::boolean AND lists > 0 AND ended_at IS NOT NULL) AND (ended_at IS NOT NULL OR NOT (
         EXISTS (SELECT FROM muster.connections c
           WHERE c.environment = n.environment AND c.status = 'active' AND c.next_sync_at < ${endsAt}::timestamptz)
         OR EXISTS (SELECT FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
