@@ -187,10 +187,24 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: 'a pair that the database refuses is set aside',
-    file: 'src/oauth/refresh-attempt.ts',
+    file: 'src/oauth/adopt-successor.ts',
     line: 'if (!isUnanswered) return false;',
     becomes: 'if (company) return false;',
     tests: ['test/oauth/lost-database.test.ts'],
+  },
+  {
+    promise: 'no request leaves in quiet hours, however long it waited',
+    file: 'src/http/api-client.ts',
+    line: 'requester.requireMayLeave?.();',
+    becomes: '',
+    tests: ['test/runs/quiet-hours.test.ts'],
+  },
+  {
+    promise: 'no refresh token leaves in quiet hours that have just begun',
+    file: 'src/oauth/refresh-attempt.ts',
+    line: '// They may have begun just now.\n    await this.#keepQuiet();',
+    becomes: '',
+    tests: ['test/oauth/quiet-hours.test.ts'],
   },
   {
     promise: 'an error that nobody understands ends no authorization',

@@ -149,7 +149,7 @@ function presentCompany(
   };
 }
 
-/** What companies are shown with. */
+/** The sources of the members of companies, and the quiet hours and the time that they are judged by. */
 export interface CompanyPresentation {
   readonly db: Database;
   readonly clock: Clock;

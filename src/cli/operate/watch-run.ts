@@ -47,7 +47,7 @@ function stillRunning({ id }: RunModel): CommandFailure {
   );
 }
 
-/** What a queued run waits for, and until when; undefined if it may start now. */
+/** Says what a queued run waits for, and until when; undefined if it may start now. */
 export function waitText({ waits_until: quietUntil, retry_at: retryAt }: RunModel): string | undefined {
   if (quietUntil) return `waits for the end of the quiet hours at ${time(quietUntil)}`;
   return retryAt && `waits to retry at ${time(retryAt)}`;

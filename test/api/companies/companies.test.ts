@@ -143,6 +143,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
         },
       ],
       next_sync_at: null,
+      quiet_hours: null,
     });
   });
 

@@ -85,6 +85,7 @@ test('viewers read, operators act on companies, and the rest is for admins', asy
     'POST /api/companies/{environment}/{company_id}/sync': 'operator',
     'POST /api/companies/{environment}/{company_id}/pause': 'operator',
     'POST /api/companies/{environment}/{company_id}/resume': 'operator',
+    'POST /api/companies/{environment}/{company_id}/quiet-hours': 'operator',
     'POST /api/companies/{environment}/{company_id}/connect-link': 'operator',
     'POST /api/connect-links': 'operator',
     'POST /api/syncs': 'operator',

@@ -328,6 +328,7 @@ describe('open pages', () => {
         'post /api/connect-links',
         'post /api/connect-links/reauthorization',
         'post /api/notifications/test',
+        'post /api/companies/{environment}/{company_id}/quiet-hours',
         'post /api/companies/{environment}/{company_id}/rekey',
         'post /api/companies/{environment}/{company_id}/resume',
         'post /api/companies/{environment}/{company_id}/sync',
