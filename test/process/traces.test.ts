@@ -13,10 +13,17 @@ const RECORDS = 2_000;
 /** Pages after these are not answered while the first worker lives. */
 const HALF_WAY = 20;
 const HEADER = 'canary-of-a-header-5e0b';
-const pager = { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: SIZE };
 const CATALOGUE = {
-  employees: { method: 'GET', path: '/api/companies/{company_id}/employees', pager },
-  departments: { method: 'GET', path: '/api/companies/{company_id}/departments', pager },
+  employees: {
+    method: 'GET',
+    path: '/api/companies/{company_id}/employees',
+    pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: SIZE },
+  },
+  departments: {
+    method: 'POST',
+    path: '/api/v2.0/companies/{company_id}/departments/list',
+    pager: { style: 'skip-take', in: 'body', size: SIZE },
+  },
 };
 /** At the end of a process, the modules of OpenTelemetry that it has loaded. */
 const TELL_MODULES = `process.on('exit', () => console.error('loaded of OpenTelemetry: ' +
