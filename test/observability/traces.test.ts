@@ -1,3 +1,4 @@
+import { globalErrorHandler } from '@opentelemetry/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { MusterError } from '../../src/core/errors.js';
@@ -190,13 +191,31 @@ test('requests have the headers, and the resource says which program and version
   expect(named('run')[0]!.resource).toMatchObject({ 'service.name': 'muster', 'service.version': expect.any(String) });
 });
 
-test('a collector that refuses is mentioned once in ten minutes, with how often it was left out', async () => {
+test('a collector that refuses is mentioned once in ten minutes, with how many warnings were left out', async () => {
   collector.behaviour = 'refuse';
-  const failed = () => inProcess(async () => tracing.recordRun(run, {}));
-  await failed();
-  expect(lines).toHaveLength(1);
-  expect(JSON.parse(lines[0]!)).toMatchObject({ level: 40, msg: expect.stringMatching(/could not be sent/) });
-  expect(tracing.traceIds()).toBeUndefined();
+  await inProcess(async () => {
+    for (const minute of [0, 1, 9, 11, 12]) {
+      now = minute * 60_000;
+      globalErrorHandler(new Error('refused'));
+    }
+    tracing.recordRun(run, {});
+  });
+  const warnings = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(warnings.map(({ left_out: leftOut }) => leftOut)).toEqual([undefined, 2]);
+  for (const warning of warnings) expect(warning).toMatchObject({ level: 40, msg: expect.stringMatching(/could not be sent/) });
+  expect(collector.requests).toHaveLength(1);
+});
+
+test('a stop waits two seconds at most for a collector that does not answer', async () => {
+  collector.behaviour = 'hang';
+  const waits: number[] = [];
+  const sleep = async (ms: number) => void waits.push(ms);
+  const tracer = new OtelTracer({ url: new URL(collector.url), clock: { ...systemClock, sleep }, logger });
+  await tracer.start();
+  tracing.recordRun(run, {});
+  await tracer.stop();
+  expect(waits).toEqual([2_000]);
+  expect(lines).toMatchObject([expect.stringMatching(/the last spans could not be sent before the stop/)]);
 });
 
 test('without a tracer the work is done as it is', async () => {
