@@ -31,6 +31,8 @@ export interface BenchOptions {
   readonly giant?: number;
   /** Privacy rules of the list. */
   readonly privacy?: Readonly<Record<string, string>>;
+  /** Further variables of API and workers. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Where BullMQ keeps its jobs; in PostgreSQL unless told. */
   readonly redisUrl?: string;
   /** An empty server, which is stopped with the rest; an embedded one that counts statements unless told. */
@@ -125,6 +127,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     TEST_AUTH_URL: providerUrl,
     TEST_CLIENT_ID: 'bench',
     TEST_CLIENT_SECRET: 'bench-secret',
+    ...options.env,
   };
   const api = spawn(NODE, [join(ROOT, 'bin/muster'), 'api'], { env, stdio: ['ignore', 'inherit', 'inherit'] });
   const flags = process.env['BENCH_WORKER_FLAGS']?.split(' ') ?? [];

@@ -27,6 +27,8 @@ const REACH: Readonly<Record<string, Reach>> = {
   "worker's peak memory for 1000000 records, MB": { atMost: 260 },
   'POST …/sync to the first request, ms': { atMost: 30 },
   'first mirror with one rule / without': { atLeast: 0.9 },
+  "first mirror: worker's CPU with traces / without": { atMost: 1.05 },
+  "nothing changed: worker's CPU with traces / without": { atMost: 1.05 },
   'one consumer of the feed, changes/s': { atLeast: 20_000 },
 };
 

@@ -18,6 +18,7 @@ import { markdown, ratiosPicture, scalePicture } from './report.js';
 import { measureSchemaLog } from './schema-log.js';
 import { measureStock } from './stock.js';
 import { measureTokens } from './token-refresh.js';
+import { measureTraces } from './traces.js';
 import { measureViews } from './views.js';
 
 // npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT, BENCH_COMPANIES, BENCH_TOKENS, BENCH_CHANGES and BENCH_REQUESTS (of each page) make it shorter or longer;
@@ -42,6 +43,7 @@ const parts = {
   scale: () => measureScale(measures, scale),
   night: () => measureNight(measures, scale),
   privacy: () => measurePrivacy(measures, scale),
+  traces: () => measureTraces(measures, scale),
   export: () => measureExport(measures, scale),
   views: () => measureViews(measures, scale),
   'schema-log': () => measureSchemaLog(measures, scale),

@@ -152,7 +152,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     await deployment.call('POST', `/api/companies/test/${companyId()}/sync`);
     await deployment.runEnd(companyId());
     const { body } = await deployment.call('POST', `/api/companies/test/${companyId()}/verify`);
-    const { id } = body as RunModel;
+    const { id } = (body as { run: RunModel }).run;
     await waitFor(() => named(collector.spans, 'run').some(({ attributes }) => attributes['muster.run.id'] === id));
     const run = await deployment.lastRun(companyId());
     const spans = traceOf(run);
