@@ -1,34 +1,51 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import { sqlState } from '../connection/sql-state.js';
 
 /** The lock that Prisma's own engine takes: this runner and `prisma migrate deploy` exclude each other. */
 const LOCK_ID = 72707369;
 
+/**
+ * A migration waits no longer for a table that another session uses. Every other session that wants the table waits behind it for as long: behind a
+ * dump of the whole database, nothing would be read or written for an hour. It is undone then, and tried again after a pause.
+ */
+const TABLE_WAIT_MS = 2_000;
+const TABLE_PAUSE_MS = 5_000;
+/** The state of the error that ends the wait. */
+export const LOCK_NOT_AVAILABLE = '55P03';
+
 const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-  SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`;
+  SET LOCAL lock_timeout = ${TABLE_WAIT_MS}; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`;
 
 /** Milliseconds until the lock is tried again. No transaction stays open in between. */
 const RETRY_MS = 250;
 /** How often a waiting process logs that it waits. */
 const SAID_EVERY_MS = 30_000;
+/** Tries of a migration that take about as long. */
+const TRIES_A_WARNING = 5;
 
 /**
- * Runs `work` in a transaction of its own, one process at a time, and commits it; rolls back when `work` throws. A waiting process logs
+ * Runs `work` in a transaction of its own, one process at a time, and commits it; rolls back when `work` throws. It runs again while a session uses a table
+ * that it needs: then `work` must throw PostgreSQL's own error. A waiting process logs
  * which session has the lock: a dead process, or another tool that uses a pooler, may have left a lock that is never given back.
  */
 export async function underMigrationLock<T>(client: pg.Client, logger: Logger, work: () => Promise<T>): Promise<T> {
-  for (let waited = 0; !(await beginLocked(client)); waited += RETRY_MS) {
-    if (waited % SAID_EVERY_MS === 0) await sayWhoHolds(client, logger);
-    await sleep(RETRY_MS);
-  }
-  try {
-    const result = await work();
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
-    await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
-    throw error;
+  for (let tries = 0; ; tries += 1) {
+    for (let waited = 0; !(await beginLocked(client)); waited += RETRY_MS) {
+      if (waited % SAID_EVERY_MS === 0) await sayWhoHolds(client, logger);
+      await sleep(RETRY_MS);
+    }
+    try {
+      const result = await work();
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
+      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+      if (tries % TRIES_A_WARNING === 0) await sayWhoUsesTables(client, logger);
+      await sleep(TABLE_PAUSE_MS);
+    }
   }
 }
 
@@ -52,5 +69,22 @@ async function sayWhoHolds(client: pg.Client, logger: Logger): Promise<void> {
     { holder },
     `waiting for the migration lock, which process ${holder.pid} of PostgreSQL holds (${holder.application || 'no name'}, role ${holder.role}). ` +
       `Where it does not migrate, end it: SELECT pg_terminate_backend(${holder.pid})`,
+  );
+}
+
+/** The session whose transaction has used tables of Muster for the longest time is the one that the migration most likely waits for. */
+async function sayWhoUsesTables(client: pg.Client, logger: Logger): Promise<void> {
+  const { rows } = await client.query<{ pid: number; role: string | null; application: string | null; since: Date }>(
+    `SELECT a.pid, a.usename AS role, a.application_name AS application, a.xact_start AS since
+     FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_stat_activity a ON a.pid = l.pid
+     WHERE l.granted AND n.nspname IN ('muster', 'mirror', 'warehouse') AND a.datname = current_database() AND a.xact_start IS NOT NULL
+     ORDER BY a.xact_start LIMIT 1`,
+  );
+  const [user] = rows;
+  if (!user) return; // it has just ended
+  logger.warn(
+    { user },
+    `the migration waits for a table that another session uses, most likely process ${user.pid} of PostgreSQL (${user.application || 'no name'}, ` +
+      `role ${user.role}), and tries again until that has ended. To end it: SELECT pg_terminate_backend(${user.pid})`,
   );
 }
