@@ -2,44 +2,6 @@ import v8 from 'node:v8';
 import { type Argument, Command } from 'commander';
 import { VERSION } from '../core/version.js';
 import { exitCodeOf } from './exit-code.js';
-import { registerCertificate } from './local/certificate.js';
-import { registerDbt } from './local/dbt.js';
-import { registerDoctor } from './local/doctor.js';
-import { registerExport } from './local/export.js';
-import { registerMarks } from './local/marks.js';
-import { registerMigrate } from './local/migrate.js';
-import { registerPublish } from './local/publish.js';
-import { registerRestoreTokens } from './local/restore-tokens.js';
-import { registerRotateKeys } from './local/rotate-keys.js';
-import { registerAudit } from './operate/audit.js';
-import { registerBarriers } from './operate/barriers.js';
-import { registerCertificates } from './operate/certificates.js';
-import { registerChanges } from './operate/changes.js';
-import { registerCompanies, registerPauseAndResume, registerRekey, registerRemove } from './operate/companies.js';
-import { registerConnectLink } from './operate/connect-link.js';
-import { registerDiff } from './operate/diff.js';
-import { registerForget } from './operate/forget.js';
-import { registerHolds } from './operate/holds.js';
-import { registerInstallation } from './operate/installation.js';
-import { registerIssues } from './operate/issues.js';
-import { registerLastNight } from './operate/last-night.js';
-import { registerNotifications } from './operate/notifications.js';
-import { registerOnboard } from './operate/onboard.js';
-import { registerQuarantinedTokens, registerReleaseTokens } from './operate/quarantined-tokens.js';
-import { registerQueue } from './operate/queue.js';
-import { registerQuietHours } from './operate/quiet-hours.js';
-import { registerRecords } from './operate/records.js';
-import { registerRejected } from './operate/rejected.js';
-import { registerRuns } from './operate/runs.js';
-import { registerSchema } from './operate/schema.js';
-import { registerStatus } from './operate/status.js';
-import { registerSync } from './operate/sync.js';
-import { registerTokens } from './operate/tokens.js';
-import { registerTry } from './operate/try.js';
-import { registerVerify } from './operate/verify.js';
-import { registerRoles } from './serve/roles.js';
-import { registerSandbox } from './serve/sandbox.js';
-import { registerUp } from './serve/up.js';
 import { hasColour, styled, widthOf } from './terminal.js';
 
 // On a machine with much memory, V8 lets the heap grow to four times the live data before it collects. The flag saves much memory in a
@@ -73,51 +35,78 @@ function argumentTerm(argument: Argument): string {
   return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
 }
 
-/** The commands as help lists them: by what a person wants to do. */
-const GROUPS: Readonly<Record<string, readonly ((program: Command) => void)[]>> = {
-  'Run Muster:': [registerUp, registerRoles, registerMigrate, registerSandbox, registerDoctor],
-  'See how it is:': [
-    registerStatus,
-    registerLastNight,
-    registerIssues,
-    registerCompanies,
-    registerRuns,
-    registerRejected,
-    registerQueue,
-  ],
-  'Sync and decide:': [
-    registerSync,
-    registerVerify,
-    registerHolds,
-    registerPauseAndResume,
-    registerQuietHours,
-    registerNotifications,
-  ],
-  'Connect companies:': [registerOnboard, registerConnectLink, registerRemove, registerQuarantinedTokens, registerReleaseTokens],
-  'Read what was mirrored:': [
-    registerRecords,
-    registerChanges,
-    registerDiff,
-    registerBarriers,
-    registerSchema,
-    registerExport,
-    registerPublish,
-    registerDbt,
-  ],
-  'Prove, audit and forget:': [registerCertificates, registerCertificate, registerAudit, registerForget, registerMarks],
-  'Set up and repair:': [
-    registerTokens,
-    registerTry,
-    registerRekey,
-    registerRotateKeys,
-    registerInstallation,
-    registerRestoreTokens,
-  ],
-};
-for (const [title, registrations] of Object.entries(GROUPS)) {
-  program.commandsGroup(title);
-  for (const register of registrations) register(program);
-}
+type Register = (program: Command) => void;
+
+/**
+ * The commands as help lists them: by what a person wants to do. A command is loaded when it is asked for, since to load all of them takes a command
+ * longer than what it does; and one with another name, as help is, loads them all.
+ */
+const GROUPS: Readonly<Record<string, readonly { readonly names: readonly string[]; readonly load: () => Promise<Register> }[]>> =
+  {
+    'Run Muster:': [
+      { names: ['up'], load: async () => (await import('./serve/up.js')).registerUp },
+      { names: ['api', 'worker'], load: async () => (await import('./serve/roles.js')).registerRoles },
+      { names: ['migrate'], load: async () => (await import('./local/migrate.js')).registerMigrate },
+      { names: ['sandbox'], load: async () => (await import('./serve/sandbox.js')).registerSandbox },
+      { names: ['doctor'], load: async () => (await import('./local/doctor.js')).registerDoctor },
+    ],
+    'See how it is:': [
+      { names: ['status'], load: async () => (await import('./operate/status.js')).registerStatus },
+      { names: ['last-night'], load: async () => (await import('./operate/last-night.js')).registerLastNight },
+      { names: ['issues'], load: async () => (await import('./operate/issues.js')).registerIssues },
+      { names: ['companies'], load: async () => (await import('./operate/companies.js')).registerCompanies },
+      { names: ['runs'], load: async () => (await import('./operate/runs.js')).registerRuns },
+      { names: ['rejected'], load: async () => (await import('./operate/rejected.js')).registerRejected },
+      { names: ['queue'], load: async () => (await import('./operate/queue.js')).registerQueue },
+    ],
+    'Sync and decide:': [
+      { names: ['sync'], load: async () => (await import('./operate/sync.js')).registerSync },
+      { names: ['verify'], load: async () => (await import('./operate/verify.js')).registerVerify },
+      { names: ['holds'], load: async () => (await import('./operate/holds.js')).registerHolds },
+      { names: ['pause', 'resume'], load: async () => (await import('./operate/companies.js')).registerPauseAndResume },
+      { names: ['quiet-hours'], load: async () => (await import('./operate/quiet-hours.js')).registerQuietHours },
+      { names: ['notifications'], load: async () => (await import('./operate/notifications.js')).registerNotifications },
+    ],
+    'Connect companies:': [
+      { names: ['onboard'], load: async () => (await import('./operate/onboard.js')).registerOnboard },
+      { names: ['connect-link'], load: async () => (await import('./operate/connect-link.js')).registerConnectLink },
+      { names: ['remove'], load: async () => (await import('./operate/companies.js')).registerRemove },
+      {
+        names: ['quarantined-tokens'],
+        load: async () => (await import('./operate/quarantined-tokens.js')).registerQuarantinedTokens,
+      },
+      { names: ['release-tokens'], load: async () => (await import('./operate/quarantined-tokens.js')).registerReleaseTokens },
+    ],
+    'Read what was mirrored:': [
+      { names: ['records'], load: async () => (await import('./operate/records.js')).registerRecords },
+      { names: ['changes'], load: async () => (await import('./operate/changes.js')).registerChanges },
+      { names: ['diff'], load: async () => (await import('./operate/diff.js')).registerDiff },
+      { names: ['barriers'], load: async () => (await import('./operate/barriers.js')).registerBarriers },
+      { names: ['schema'], load: async () => (await import('./operate/schema.js')).registerSchema },
+      { names: ['export'], load: async () => (await import('./local/export.js')).registerExport },
+      { names: ['publish'], load: async () => (await import('./local/publish.js')).registerPublish },
+      { names: ['dbt'], load: async () => (await import('./local/dbt.js')).registerDbt },
+    ],
+    'Prove, audit and forget:': [
+      { names: ['certificates'], load: async () => (await import('./operate/certificates.js')).registerCertificates },
+      { names: ['certificate'], load: async () => (await import('./local/certificate.js')).registerCertificate },
+      { names: ['audit'], load: async () => (await import('./operate/audit.js')).registerAudit },
+      { names: ['forget'], load: async () => (await import('./operate/forget.js')).registerForget },
+      { names: ['marks'], load: async () => (await import('./local/marks.js')).registerMarks },
+    ],
+    'Set up and repair:': [
+      { names: ['tokens'], load: async () => (await import('./operate/tokens.js')).registerTokens },
+      { names: ['try'], load: async () => (await import('./operate/try.js')).registerTry },
+      { names: ['rekey'], load: async () => (await import('./operate/companies.js')).registerRekey },
+      { names: ['rotate-keys'], load: async () => (await import('./local/rotate-keys.js')).registerRotateKeys },
+      { names: ['adopt', 'detach'], load: async () => (await import('./operate/installation.js')).registerInstallation },
+      { names: ['restore-tokens'], load: async () => (await import('./local/restore-tokens.js')).registerRestoreTokens },
+    ],
+  };
+const COMMANDS = Object.entries(GROUPS).flatMap(([title, commands]) => commands.map((command) => ({ title, ...command })));
+const asked = COMMANDS.filter(({ names }) => names.includes(process.argv[2] ?? ''));
+const loaded = (asked.length > 0 ? asked : COMMANDS).map(async ({ title, load }) => ({ title, register: await load() }));
+for (const { title, register } of await Promise.all(loaded)) register(program.commandsGroup(title));
 
 // The reader of the output may stop early (`muster runs | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
