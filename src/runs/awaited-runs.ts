@@ -9,10 +9,12 @@
 // A run that waits to retry may do so for an hour: the night replaces it, and so does a request for many if it walks lists by their schedules. A list that is
 // due waits for it, too, since a run of that list would end the retries of the others.
 import { type CompanyKey, keyText } from '../core/company.js';
-import type { LastRun } from '../db/tables/runs.js';
-import type { RunOptions } from './run-requests.js';
+import type { LastRun, SyncTrigger } from '../db/tables/runs.js';
 
-type Asked = Pick<RunOptions, 'trigger' | 'onlyRequested'>;
+interface Asked {
+  readonly trigger: SyncTrigger;
+  readonly onlyRequested?: boolean;
+}
 
 export function isActive({ status }: Pick<LastRun, 'status'>): boolean {
   return status === 'queued' || status === 'running';
