@@ -7,7 +7,6 @@ import { Drain } from './api/plumbing/drain.js';
 import { ProbeServer } from './api/plumbing/probe-server.js';
 import type { ReadinessCheck } from './api/plumbing/readiness.js';
 import type { AdminServer } from './api/server.js';
-import { nightlyLists, withParents } from './catalogue/endpoint.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import { signerOf } from './certificates/certificate.js';
 import { certificateSweep } from './certificates/certificate-sweep.js';
@@ -70,8 +69,7 @@ import { WorkMetrics } from './observability/work-metrics.js';
 import { Suppressions } from './privacy/suppressions.js';
 import { issueSweep } from './runs/issues.js';
 import { latenessOf } from './runs/lateness.js';
-import { listSyncs } from './runs/list-syncs.js';
-import { nightlySyncs } from './runs/nightly-syncs.js';
+import { dueSyncs } from './runs/list-syncs.js';
 import { nightlyVerifications } from './runs/nightly-verifications.js';
 import { nightSweep } from './runs/nights.js';
 import { followQuietHours } from './runs/quiet-hours.js';
@@ -242,7 +240,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, clock, logger, catalogue, worker: name, quietTokens: tokens, backend, runQueue, deliverer } = shared;
+  const { db, clock, logger, worker: name, quietTokens: tokens, backend, runQueue, deliverer } = shared;
   const { schedule, workerConcurrency: concurrency } = config;
   await followQuietHours(db, shared);
   const executor = new RunExecutor({
@@ -261,8 +259,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     ...config,
     ...shared,
     ...queues,
-    startDueSyncs: nightlySyncs({ ...shared, schedule, resources: withParents(catalogue, nightlyLists(catalogue)) }),
-    startDueLists: listSyncs({ ...shared, schedule }),
+    ...dueSyncs({ ...shared, schedule }),
     sweepIssues: issueSweep({ ...config, ...shared, isWorker: true }),
     sweepNights: nightSweep({ ...shared, ...config }),
     startVerifications: nightlyVerifications({ ...shared, schedule, share: config.verifySharePerNight }),

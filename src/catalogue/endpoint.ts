@@ -71,8 +71,8 @@ export function nightlyLists({ endpoints }: Pick<Catalogue, 'endpoints'>): strin
 /** These lists with their parents, in the order in which a run walks them: the proof of a list is never newer than that of its parent. */
 export function withParents({ endpoints }: Pick<Catalogue, 'endpoints'>, resources: readonly string[]): string[] {
   const isWanted = ({ resource }: Endpoint) => resources.includes(resource);
-  const parents = endpoints.filter(isWanted).map(({ parent }) => parent);
-  return endpoints.filter((each) => isWanted(each) || parents.includes(each.resource)).map(({ resource }) => resource);
+  const parents = new Set(endpoints.filter(isWanted).map(({ parent }) => parent));
+  return endpoints.filter((each) => isWanted(each) || parents.has(each.resource)).map(({ resource }) => resource);
 }
 
 /** The levels of nested objects whose members become columns, by resource; resources with one level are left out. */

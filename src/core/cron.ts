@@ -17,7 +17,7 @@ export function isCron(text: string): boolean {
 
 /** The times between two occurrences of a schedule, in milliseconds. */
 export interface Gaps {
-  /** By the clock on the wall: a change of the clocks may make a single one shorter. */
+  /** The clock on the wall counts: a change of the clocks may make a single one shorter. */
   readonly shortest: number;
   /** With the hour that a change of the clocks may add. */
   readonly longest: number;

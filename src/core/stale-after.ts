@@ -2,9 +2,9 @@
 export type StaleAfterHours =
   | number
   | {
-      /** Of the lists that are walked every night: STALE_AFTER_HOURS. */
+      /** STALE_AFTER_HOURS: for the lists that are walked every night. */
       readonly nightly: number;
-      /** By the name of each list with a schedule of its own, maybe less than an hour. */
+      /** The hours of each list with a schedule of its own, maybe less than one, by its name. */
       readonly own: Readonly<Record<string, number>>;
     };
 
@@ -12,7 +12,7 @@ export function nightlyHours(hours: StaleAfterHours): number {
   return typeof hours === 'number' ? hours : hours.nightly;
 }
 
-/** Of the lists with schedules of their own. */
+/** The hours of the lists with schedules of their own, by name. */
 export function ownHours(hours: StaleAfterHours): Readonly<Record<string, number>> {
   return typeof hours === 'number' ? {} : hours.own;
 }

@@ -11,6 +11,7 @@
 import { type CompanyKey, keyText } from '../core/company.js';
 import type { LastRun, SyncTrigger } from '../db/tables/runs.js';
 
+/** The part of RunOptions that decides. */
 interface Asked {
   readonly trigger: SyncTrigger;
   readonly onlyRequested?: boolean;

@@ -1,4 +1,4 @@
-import { type Catalogue, scheduledLists } from '../catalogue/endpoint.js';
+import { type Catalogue, nightlyLists, scheduledLists, withParents } from '../catalogue/endpoint.js';
 import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/connection/database.js';
 import { readStanding } from '../db/tables/installation.js';
@@ -13,6 +13,7 @@ import {
   unplanLists,
 } from '../db/tables/scheduled-lists.js';
 import type { Logger } from '../observability/logger.js';
+import { nightlySyncs } from './nightly-syncs.js';
 import type { Runs } from './runs.js';
 import { nextSyncsAfter, type Schedule, scheduleOfList } from './schedule.js';
 
@@ -31,12 +32,18 @@ type ListTimesOf = (company: CompanyKey) => ListTime[];
 /** The most companies or lists of one statement: it locks their rows until it ends. */
 const BATCH = 500;
 
+/** The sweeps that start what is due: the night, and lists with schedules of their own. */
+export function dueSyncs(deps: ListSyncsDependencies) {
+  const resources = withParents(deps.catalogue, nightlyLists(deps.catalogue));
+  return { startDueSyncs: nightlySyncs({ ...deps, resources }), startDueLists: listSyncs(deps) };
+}
+
 /**
  * Each call plans the lists with schedules of their own of companies that are new, and requests runs of the lists that are due: one run of a company
  * for all of its due lists. The first call of a process also moves planned lists to their schedules, which may have changed since the previous
  * process, and gives up the lists that have none any more.
  */
-export function listSyncs({ db, runs, catalogue, schedule, logger }: ListSyncsDependencies): () => Promise<void> {
+function listSyncs({ db, runs, catalogue, schedule, logger }: ListSyncsDependencies): () => Promise<void> {
   const lists = scheduledLists(catalogue).map(({ resource, schedule: cron }) => ({
     resource,
     schedule: scheduleOfList(schedule, cron),

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { type Catalogue, nightlyLists, withParents } from '../../src/catalogue/endpoint.js';
+import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { type Database, openDatabase } from '../../src/db/connection/database.js';
-import { listSyncs } from '../../src/runs/list-syncs.js';
-import { nightlySyncs } from '../../src/runs/nightly-syncs.js';
+import { dueSyncs } from '../../src/runs/list-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import type { Schedule } from '../../src/runs/schedule.js';
 import { notQuiet } from '../support/quiet.js';
@@ -89,8 +88,8 @@ export class ScheduledFleet {
   /** The sweeps of a process that has just started. */
   worker(catalogue: Catalogue, schedule = NIGHT) {
     const deps = { db: this.db, runs: this.runs(catalogue, schedule), catalogue, schedule, logger: pino({ enabled: false }) };
-    const resources = withParents(catalogue, nightlyLists(catalogue));
-    return { nights: nightlySyncs({ ...deps, resources }), lists: listSyncs(deps) };
+    const { startDueSyncs: nights, startDueLists: lists } = dueSyncs(deps);
+    return { nights, lists };
   }
 
   /** The runs that workers would begin now or later. */

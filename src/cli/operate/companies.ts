@@ -126,7 +126,7 @@ const RESOURCE_COLUMNS: Columns<ListModel> = {
   ...spare({ 'LAST RUN': ({ last_run_id }: ListModel) => last_run_id }),
 };
 
-/** Of lists with a schedule of their own. */
+/** A list without a schedule of its own comes with the night. */
 const NEXT_SYNC: Columns<ListModel> = spare({ 'NEXT SYNC': ({ next_sync_at }: ListModel) => time(next_sync_at) });
 
 /** The oldest proof of the company's lists; undefined while one of them was never verified. */

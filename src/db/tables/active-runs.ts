@@ -1,4 +1,5 @@
 // The active sync of a company, as conditions of statements that read other tables: by the index `runs_one_active`. Reads muster.runs, and locks nothing.
+// A statement that decides by it and then makes a run has locked the company's connection, and looks again after that (lastRunsOf).
 import { Prisma } from '../../generated/prisma/client.js';
 
 /**
