@@ -1,4 +1,5 @@
-// The active sync of a company, as conditions of statements that read other tables: by the index `runs_one_active`. Reads muster.runs, and locks nothing.
+// Whether a company has an active run, and whether a run has to wait, as conditions of statements: by the index `runs_one_active`. Reads muster.runs and
+// muster.connections, and locks nothing.
 // A statement that decides by it and then makes a run has locked the company's connection, and looks again after that (lastRunsOf).
 import { Prisma } from '../../generated/prisma/client.js';
 
@@ -15,3 +16,18 @@ export function hasActiveRun(of: Prisma.Sql, condition = Prisma.sql`TRUE`): Pris
 export function isOnSchedule(of: Prisma.Sql): Prisma.Sql {
   return hasActiveRun(of, Prisma.sql`r.trigger = 'scheduled' AND NOT (r.status = 'queued' AND r.start_after > now())`);
 }
+
+/**
+ * SQL: the company of a row of muster.runs is paused, and nothing is requested from the service for it. A value, not EXISTS
+ * (docs/internals/planner.md).
+ */
+export const IS_PAUSED = Prisma.sql`(COALESCE((
+  SELECT c.status FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id), '') = 'paused')`;
+
+/**
+ * SQL: a row of muster.runs is a verification while its company is being synced. It waits for the end of the sync, to read a mirror at rest. No
+ * sync waits for a verification.
+ */
+export const WAITS_FOR_SYNC = Prisma.sql`(runs.kind = 'verify' AND COALESCE((
+  SELECT TRUE FROM muster.runs s WHERE s.environment = runs.environment AND s.company_id = runs.company_id AND s.kind = 'sync'
+    AND s.status IN ('queued', 'running') LIMIT 1), FALSE))`;

@@ -1,7 +1,7 @@
 // muster.runs, counted for metrics and the overview; runs.ts has everything else about the table.
 import type { Environment } from '../../core/company.js';
 import type { Transaction } from '../connection/transaction.js';
-import { IS_PAUSED, WAITS_FOR_SYNC } from './runs.js';
+import { IS_PAUSED, WAITS_FOR_SYNC } from './active-runs.js';
 import type { EndStatus } from './walks.js';
 
 /** Restricts to one environment, or to none. */

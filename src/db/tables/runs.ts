@@ -7,6 +7,7 @@ import { Prisma, type Run } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { runStep } from '../connection/step.js';
 import type { Transaction } from '../connection/transaction.js';
+import { IS_PAUSED, WAITS_FOR_SYNC } from './active-runs.js';
 import { isOf, type OwnQuietHours, rowsOf } from './connections.js';
 import { type RunNews, tellOfEnd } from './notifications.js';
 import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus } from './walks.js';
@@ -59,21 +60,6 @@ export type WalkToDo = Pick<WalkRow, 'id' | 'resource' | 'position' | 'pages'> &
  * worker from writing; too long delays the runs of a dead worker.
  */
 const CLAIM_TIMEOUT_SECONDS = 5;
-
-/**
- * SQL: the company of a row of muster.runs is paused, and nothing is requested from the service for it. A value, not EXISTS
- * (docs/internals/planner.md).
- */
-export const IS_PAUSED = Prisma.sql`(COALESCE((
-  SELECT c.status FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id), '') = 'paused')`;
-
-/**
- * SQL: a row of muster.runs is a verification while its company is being synced. It waits for the end of the sync, to read a mirror at rest. No
- * sync waits for a verification.
- */
-export const WAITS_FOR_SYNC = Prisma.sql`(runs.kind = 'verify' AND COALESCE((
-  SELECT TRUE FROM muster.runs s WHERE s.environment = runs.environment AND s.company_id = runs.company_id AND s.kind = 'sync'
-    AND s.status IN ('queued', 'running') LIMIT 1), FALSE))`;
 
 /** The status of a row of muster.runs that is looked up by its id: "no index" in docs/internals/planner.md. */
 export const STATUS_OF_ONE = Prisma.sql`(runs.status || '')`;
