@@ -154,7 +154,7 @@ test('every operation can be called as its example says', async () => {
   await call('pauseCompany', 'POST', `${pathOf('synced')}/pause`);
   await call('resumeCompany', 'POST', `${pathOf('synced')}/resume`);
   await call('setQuietHours', 'POST', `${pathOf('synced')}/quiet-hours`, { quiet_hours: '22:00-06:00' });
-  await call('setQuietHours', 'POST', `${pathOf('synced')}/quiet-hours`, { quiet_hours: null });
+  await deployment.call('POST', `${pathOf('synced')}/quiet-hours`, { quiet_hours: null });
   await call('createCompanyConnectLink', 'POST', `${pathOf('revoked')}/connect-link`);
   await call('createConnectLink', 'POST', '/api/connect-links', { environment: 'test' });
   await call('createReauthorizationLinks', 'POST', '/api/connect-links/reauthorization', { environment: 'test' });

@@ -50,6 +50,11 @@ function Overview({ overview, night, issues, nights, budget }: OverviewProps) {
       <p class="hint">
         The oldest proof is from <When at={oldest_verified_at} none="no time yet" />.
       </p>
+      {overview.quiet_until && (
+        <p class="hint">
+          In quiet hours nothing is asked of the service: they end <When at={overview.quiet_until} />.
+        </p>
+      )}
       <Nights nights={nights} />
       <h2>Request budget</h2>
       <BudgetTable rows={budget} />
