@@ -38,6 +38,7 @@ const NOTHING = {
   issues_snoozed: 0,
   oldest_verified_at: null,
   webhook_failing_since: null,
+  quiet_until: null,
   workers: 0,
   companies_last_run_failed: 0,
   estimated_seconds_left: null,
