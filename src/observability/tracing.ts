@@ -77,7 +77,7 @@ export function endRun(facts: SpanFacts, error?: unknown): void {
   tracer?.endRun(facts, error);
 }
 
-/** The same for a run that ended while no worker worked on it. */
+/** Sends these spans for a run that ended while no worker worked on it. */
 export function recordRun(run: TracedRun, facts: SpanFacts): void {
   tracer?.recordRun(run, facts);
 }
