@@ -6,6 +6,7 @@ const LONGEST = [
   'night-export',
   'start-stop',
   'silence',
+  'traces',
   'copies',
   'odd-token-answers',
   'worker-death',

@@ -46,7 +46,7 @@ test('processes that work on a run one after the other write one connected trace
       tracing.inList(LIST, async () => tracing.startPage()!.end({ 'muster.page.number': 1 }), notOver),
     ),
   );
-  expect(collector.spans.map(({ name }) => name).sort()).toEqual(['attempt', 'page']);
+  expect(collector.spans.map(({ name }) => name).toSorted()).toEqual(['attempt', 'page']);
   await inProcess(() =>
     tracing.inRun({ ...run, lists: [LIST] }, { 'muster.attempt.number': 2 }, async () => {
       await tracing.inList(
@@ -57,7 +57,7 @@ test('processes that work on a run one after the other write one connected trace
       tracing.endRun({ 'muster.run.status': 'succeeded' });
     }),
   );
-  expect(collector.spans.map(({ name }) => name).sort()).toEqual(['attempt', 'attempt', 'list', 'page', 'page', 'run']);
+  expect(collector.spans.map(({ name }) => name).toSorted()).toEqual(['attempt', 'attempt', 'list', 'page', 'page', 'run']);
   expect(new Set(collector.spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
   const [root] = named('run');
   const [list] = named('list');

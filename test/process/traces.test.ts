@@ -82,7 +82,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
   function pagesOf(spans: readonly CollectedSpan[]): Record<string, unknown[]> {
     const lists = named(spans, 'list').map(({ spanId, attributes }) => {
       const pages = named(spans, 'page').filter(({ parentId }) => parentId === spanId);
-      const numbers = pages.map((page) => Number(page.attributes['muster.page.number'])).sort((a, b) => a - b);
+      const numbers = pages.map((page) => Number(page.attributes['muster.page.number'])).toSorted((a, b) => a - b);
       return [String(attributes['muster.list.resource']), numbers] as const;
     });
     expect(new Set(lists.map(([resource]) => resource)).size).toBe(lists.length);

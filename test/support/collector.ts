@@ -51,7 +51,7 @@ export async function startCollector(): Promise<Collector> {
     spans: [],
     requests: [],
     behaviour: 'ok',
-    close: () => void server.close().closeAllConnections(),
+    close: () => server.close().closeAllConnections(),
   };
   return collector;
 }
