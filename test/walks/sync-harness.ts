@@ -13,6 +13,7 @@ import { ApiClient, type ApiRequest, type ApiResponse } from '../../src/http/api
 import { HttpClient, type HttpLimits } from '../../src/http/http-client.js';
 import { ResponseMemory } from '../../src/http/response-memory.js';
 import type { TokenSource } from '../../src/http/token-source.js';
+import type { WorkMetrics } from '../../src/observability/work-metrics.js';
 import { RunExecutor } from '../../src/runs/run-executor.js';
 import { RunLeases } from '../../src/runs/run-leases.js';
 import type { RunOptions } from '../../src/runs/run-requests.js';
@@ -60,6 +61,8 @@ export interface HarnessOptions {
   readonly clock?: Clock;
   readonly quiet?: QuietHours;
   readonly http?: HttpLimits;
+  /** Counts the work. */
+  readonly work?: WorkMetrics;
 }
 
 /** What of the sandbox gives tokens. */
@@ -82,6 +85,7 @@ export function syncHarness(
     clock = systemClock,
     quiet = notQuiet,
     http: limits = {},
+    work: counts,
   }: HarnessOptions = {},
 ): SyncHarness {
   const logger = pino({ level: process.env.TEST_LOG ?? 'silent' });
@@ -95,8 +99,8 @@ export function syncHarness(
     dispatcher: { dispatch: async () => {} },
   });
   const http = new HttpClient(limits);
-  const api = new ApiClient({ http, provider: { baseUrl: provider.url }, clock, logger });
-  const store = new WalkStore(db, clock, comparisons, testSuppressions);
+  const api = new ApiClient({ http, provider: { baseUrl: provider.url }, clock, logger, ...(counts && { counts: counts.requestsOf('test') }) });
+  const store = new WalkStore(db, clock, comparisons, testSuppressions, counts);
   const leases = new RunLeases(db, name, logger);
   const executor = new RunExecutor({
     db,
@@ -108,6 +112,7 @@ export function syncHarness(
     quiet,
     logger,
     store,
+    work: counts,
     tokensOf: ({ companyId }) => ('tokens' in provider ? provider.tokens : tokenSource(provider, companyId)),
     apiOf: () => ({
       baseUrl: api.baseUrl,
