@@ -147,7 +147,7 @@ type MetricsAsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 /** Gives all that a registry has counted as JSON, for `sumCounts`. The help is left out: it is the code's. */
 export async function countsOf(registry: Registry): Promise<string> {
   const metrics = await registry.getMetricsAsJSON();
-  return JSON.stringify(metrics.map(({ help: _, ...metric }) => metric));
+  return JSON.stringify(metrics, (member, value: unknown) => (member === 'help' ? undefined : value));
 }
 
 /** Adds up what `countsOf` gave, as it was parsed. */

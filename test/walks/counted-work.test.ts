@@ -35,10 +35,10 @@ async function counted(name: string): Promise<Record<string, number>> {
   return Object.fromEntries(
     values
       .filter(({ value, metricName = name }) => value !== 0 && !metricName.endsWith('_bucket'))
-      .map(({ value, labels: { environment: _, resource: __, ...labels }, metricName }) => [
-        [metricName?.slice(name.length), ...Object.values(labels)].join(' ').trim(),
-        value,
-      ]),
+      .map(({ value, labels, metricName }) => {
+        const others = Object.entries(labels).filter(([label]) => label !== 'environment' && label !== 'resource');
+        return [[metricName?.slice(name.length), ...others.map(([, text]) => text)].join(' ').trim(), value];
+      }),
   );
 }
 
