@@ -47,7 +47,11 @@ function npm(cwd: string, ...args: readonly string[]): void {
 }
 
 function sees(cwd: string, wanted: number, text: RegExp, ...args: readonly string[]): void {
-  const { status, stdout, stderr } = spawnSync('bin/muster', args, { cwd, env: bareEnvironment(), encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(path.join(cwd, 'bin/muster'), args, {
+    cwd,
+    env: bareEnvironment(),
+    encoding: 'utf8',
+  });
   if (status !== wanted || !text.test(stdout + stderr))
     throw new Error(`bin/muster ${args.join(' ')} ended with ${status}, and printed:\n${stdout}${stderr}`);
 }
