@@ -8,7 +8,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { environmentOf, type Stage } from './replay.js';
 
-const START_SECONDS = 60;
+const START_SECONDS = 300;
 
 /** What the image is configured with, for whichever user runs it. Nobody asks the service anything. */
 const SETTINGS = {

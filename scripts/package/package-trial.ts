@@ -7,8 +7,8 @@ import { pathWith } from '../node-binaries.js';
 import { bareEnvironment } from './npm-environment.js';
 import { withFolder } from './with-folder.js';
 
-const START_SECONDS = 180;
-const STOP_SECONDS = 15;
+const START_SECONDS = 600;
+const STOP_SECONDS = 60;
 
 /** The first commands that the README names, as somebody types them who installed the package. */
 const COMMANDS = ['--version', 'status', 'companies', 'doctor --json'];
