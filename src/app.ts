@@ -127,6 +127,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
   if (roles.has('worker')) await startWorker(config, shared, stack);
   const server = roles.has('api') ? await startApi(config, shared, stack) : undefined;
   if (config.probePort !== undefined) await stack.start(new ProbeServer({ ...config, ...shared, port: config.probePort }));
+  if (server) stack.push(shared.drain); // last, so that a stop begins with it
   const { db, runs, onboarding, connections } = shared;
   return {
     db,
@@ -135,10 +136,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
     connections,
     ...(config.databaseUrl === undefined && { embeddedUrl: new URL(url) }),
     ...(server && { url: server.url }),
-    stop: async () => {
-      if (server) await shared.drain.pass();
-      await stack.stop();
-    },
+    stop: () => stack.stop(),
   };
 }
 

@@ -55,7 +55,7 @@ export function checkDatabase({ access, mirrorTables, ...needs }: DatabaseNeeds)
             () => requireRuntimeRights(db, mirrorTables),
             `the role ${role} has every right that api and workers need`,
           )),
-          ...(await outdated(db as never)), // last, since an error ends the transaction
+          ...(await outdated(db)), // last, since an error ends the transaction
         ];
       }),
   };

@@ -91,12 +91,15 @@ export class Slot {
   async #launch(version: Version): Promise<TestProcess> {
     const { role, env, folders } = this.#options;
     const started = startNode([path.join(folders[version], 'bin/muster'), role], env);
-    void started.exit.then(({ code, signal }) => {
-      this.#readLog(version, started);
-      if (!this.#ordered.has(started)) this.faults.push(`${this.name} (${version}) ended by itself with ${signal ?? code}`);
-    });
+    void this.#watch(started, version);
     await started.waitForOutput(new RegExp(`ready: ${role}`));
     return started;
+  }
+
+  async #watch(started: TestProcess, version: Version): Promise<void> {
+    const { code, signal } = await started.exit;
+    this.#readLog(version, started);
+    if (!this.#ordered.has(started)) this.faults.push(`${this.name} (${version}) ended by itself with ${signal ?? code}`);
   }
 
   #hold(started: TestProcess, version: Version): void {

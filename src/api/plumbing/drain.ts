@@ -8,6 +8,7 @@ import type { ReadinessCheck } from './readiness.js';
  * response. A load balancer then sends its requests elsewhere before anything is refused.
  */
 export class Drain {
+  readonly name = 'drain';
   /** Not ready from the order to stop on. */
   readonly check: ReadinessCheck = { name: 'process', check: () => this.#requireNone() };
   readonly #clock: Pick<Clock, 'sleep'>;
@@ -21,7 +22,7 @@ export class Drain {
   }
 
   /** Resolves when the API may end. May be called again. */
-  pass(): Promise<void> {
+  stop(): Promise<void> {
     return (this.#drained ??= this.#clock.sleep(this.#seconds * 1_000));
   }
 

@@ -125,7 +125,7 @@ export function answerForNode(app: FastifyInstance): void {
   });
 }
 
-/** What a caller is told whose request comes too late. */
+/** The detail for a request that comes too late. */
 export const STOPPING = 'The process is being stopped: ask again, and another one answers, or the next one.';
 
 /** Refuses new requests on open connections once the process is stopping: another stream would keep it from ending. */

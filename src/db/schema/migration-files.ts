@@ -20,7 +20,7 @@ export async function migrationNames(): Promise<string[]> {
     .toSorted();
 }
 
-/** The same with their files. */
+/** Reads these migrations, in the same order. */
 export async function readMigrations(): Promise<Migration[]> {
   const names = await migrationNames();
   return Promise.all(
