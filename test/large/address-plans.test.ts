@@ -11,6 +11,11 @@ import { type StatementTap, type TappedStatement, tapStatements } from '../suppo
 // Every statement that the API sends for any list, call or page is planned once more, in the order and under the settings in which it was sent. The
 // addresses are made of the OpenAPI document and of the pages themselves, so that none is forgotten.
 
+/**
+ * Without `ADDRESSES=all` no two filters are asked for together, but all of a list; and a page is opened with one value of each filter, since the list
+ * of the API, of which it is made, is asked for with every value.
+ */
+const ASKS_ALL = process.env.ADDRESSES === 'all';
 /** A table with so many rows is large: nothing may read it from its beginning. */
 const LARGE_ROWS = 900;
 /** From the sixth on, PostgreSQL may take a plan that fits every value: a statement is planned so often at first, and once for each of its values later. */
@@ -63,12 +68,14 @@ async function askForAll(): Promise<Map<string, number>> {
     asked.set(address, tap.statements.length);
     return read(address);
   }
-  for (const address of everyAddress(document, values, { pairs: true })) {
+  for (const address of everyAddress(document, values, { pairs: ASKS_ALL })) {
     const cursor = nextCursor(await ask(address, (path) => deployment.raw(path)));
     if (cursor) await ask(withQuery(address, { cursor }), (path) => deployment.raw(path));
   }
   // A sync is of an issue or of a state, and a page refuses both at once.
-  for (const address of everyPage(OPENED, document, values).filter((each) => !/^\/syncs\?issue_id=.*&/.test(each)))
+  for (const address of everyPage(OPENED, document, values, { everyValue: ASKS_ALL }).filter(
+    (each) => !/^\/syncs\?issue_id=.*&/.test(each),
+  ))
     await ask(address, async (path) => {
       const { status, html } = await pages.open(path);
       expect([path, status]).toEqual([path, 200]);
@@ -94,47 +101,66 @@ function scannedBy(plan: Plan): string[] {
 const SETTING = /^\s*(BEGIN|COMMIT|ROLLBACK|SET)\b|\bset_config\(/i;
 const PLANNED = /^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b/i;
 
-/** Plans what the connections of a process sent, in a session of its own each. What sets something is executed, and all else is not. */
-class Planner {
-  readonly #sessions = new Map<number, { client: pg.Client; prepared: Map<string, string> }>();
+/** Settings decide on plans, and those of time do not. */
+const IN_FORCE = `SELECT string_agg(name || ' ' || setting, ' ' ORDER BY name) AS settings FROM pg_settings WHERE source = 'session' AND name !~ 'timeout'`;
 
-  /** Has the statements behind it planned under what this one sets. */
-  async set({ connection, text, values }: TappedStatement): Promise<void> {
-    const { client } = await this.#session(connection);
-    if (SETTING.test(text)) await client.query(text, [...values]);
+/**
+ * Plans what the connections of a process sent, one connection after the other, all of them in one session. What sets something is executed, and all
+ * else is not. A statement is prepared once for all connections that send it under the same settings.
+ */
+class Planner {
+  readonly #client = new pg.Client(deployment.database.url);
+  readonly #prepared = new Map<string, string>();
+  readonly #planned = new Set<string>();
+  #connection: number | undefined;
+  #settings: string | undefined;
+
+  connect(): Promise<unknown> {
+    return this.#client.connect();
   }
 
-  /** The tables that are read from their beginning. */
-  async scans({ connection, text, values }: TappedStatement): Promise<Set<string>> {
-    const found = new Set<string>();
-    if (SETTING.test(text) || !PLANNED.test(text)) return found;
-    const { client, prepared } = await this.#session(connection);
-    const isNew = !prepared.has(text);
-    const name = prepared.get(text) ?? `statement_${prepared.size}`;
-    if (isNew) await client.query(`PREPARE ${name} AS ${text}`);
-    prepared.set(text, name);
+  close(): Promise<void> {
+    return this.#client.end();
+  }
+
+  /** Has the statements that follow on its connection planned under the settings that this one makes. */
+  async set({ connection, text, values }: TappedStatement): Promise<void> {
+    if (connection !== this.#connection) await this.#change('ROLLBACK; RESET ALL');
+    this.#connection = connection;
+    if (SETTING.test(text)) await this.#change(text, values);
+  }
+
+  /** The tables that the statement reads from their beginning. */
+  async scans({ text, values }: TappedStatement): Promise<Set<string>> {
+    if (SETTING.test(text) || !PLANNED.test(text)) return new Set();
+    return new Set((await this.#plans(text, values)).flatMap(scannedBy));
+  }
+
+  async #change(text: string, values: TappedStatement['values'] = []): Promise<void> {
+    await this.#client.query(text, [...values]);
+    this.#settings = undefined;
+  }
+
+  /** Those of values that were not planned before. */
+  async #plans(text: string, values: TappedStatement['values']): Promise<Plan[]> {
+    this.#settings ??= (await this.#client.query<{ settings: string | null }>(IN_FORCE)).rows[0]!.settings ?? '';
+    const statement = JSON.stringify([this.#settings, text]);
     const list = values.map((value) => (value === null ? 'NULL' : pg.escapeLiteral(value))).join(', ');
+    if (this.#planned.has(statement + list)) return [];
+    this.#planned.add(statement + list);
+    const isNew = !this.#prepared.has(statement);
+    const name = this.#prepared.get(statement) ?? `statement_${this.#prepared.size}`;
+    if (isNew) await this.#client.query(`PREPARE ${name} AS ${text}`);
+    this.#prepared.set(statement, name);
+    const plans: Plan[] = [];
     // A session plans other values of a statement that it knows as it would the next time, however often it was asked before.
     for (let i = isNew ? TIMES : 1; i > 0; i--) {
-      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
+      const { rows } = await this.#client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
         `EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE ${name}${list && `(${list})`}`,
       );
-      for (const { Plan: plan } of rows[0]!['QUERY PLAN']) for (const table of scannedBy(plan)) found.add(table);
+      plans.push(...rows[0]!['QUERY PLAN'].map(({ Plan: plan }) => plan));
     }
-    return found;
-  }
-
-  async close(): Promise<void> {
-    for (const { client } of this.#sessions.values()) await client.end();
-  }
-
-  async #session(connection: number) {
-    const known = this.#sessions.get(connection);
-    if (known) return known;
-    const session = { client: new pg.Client(deployment.database.url), prepared: new Map<string, string>() };
-    await session.client.connect();
-    this.#sessions.set(connection, session);
-    return session;
+    return plans;
   }
 }
 
@@ -154,8 +180,9 @@ test('no list, call or page reads a large table from its beginning', async () =>
   expect(asked.length).toBeGreaterThan(200);
   const planner = new Planner();
   const faults = new Map<string, string>();
+  await planner.connect();
   try {
-    for (const [n, statement] of statements.entries()) {
+    for (const [n, statement] of [...statements.entries()].toSorted(([, one], [, other]) => one.connection - other.connection)) {
       await planner.set(statement);
       const address = asked.findLast(([, before]) => before <= n)?.[0];
       // Before the first one stands what the process does when it starts.

@@ -93,27 +93,43 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-/** Rows of the table that the reading reads in the worst of several times. */
-async function rowsRead(table: string, read: (db: Database) => Promise<unknown>): Promise<number> {
+/** Rows of each table that the reading reads in the worst of several times. */
+async function rowsRead<T extends string>(
+  tables: readonly T[],
+  read: (db: Database) => Promise<unknown>,
+): Promise<Record<T, number>> {
   const reading = async (tx: Transaction) => {
     const count = async () => {
-      const [row] = await tx.$queryRaw<{ rows: bigint }[]>`
-        SELECT seq_tup_read + COALESCE(idx_tup_fetch, 0) AS rows FROM pg_stat_xact_user_tables WHERE relid = ${table}::regclass`;
-      return Number(row!.rows);
+      const rows = await tx.$queryRaw<{ name: T; rows: bigint }[]>`
+        SELECT name, seq_tup_read + COALESCE(idx_tup_fetch, 0) AS rows
+        FROM unnest(${tables}::text[]) AS name JOIN pg_stat_xact_user_tables ON relid = name::regclass`;
+      return new Map(rows.map((row) => [row.name, Number(row.rows)]));
     };
     // What makes a transaction of its own is counted in this one.
     const $transaction = (work: (inner: typeof tx) => unknown) => work(tx);
     const prisma = new Proxy(tx, { get: (inner, name) => (name === '$transaction' ? $transaction : Reflect.get(inner, name)) });
-    let most = 0;
+    const most = new Map(tables.map((table) => [table, 0]));
     for (let i = 0; i < TIMES; i++) {
       const before = await count();
       await read({ prisma } as unknown as Database);
-      most = Math.max(most, (await count()) - before);
+      const after = await count();
+      for (const table of tables) most.set(table, Math.max(most.get(table)!, after.get(table)! - before.get(table)!));
     }
-    return most;
+    return Object.fromEntries(most) as Record<T, number>;
   };
   // Prisma ends a transaction after 5 s, and a slow machine takes longer.
   return database.db.prisma.$transaction(reading, { timeout: 80_000 });
+}
+
+/** Rows of the one table that matters. */
+async function rowsOf(table: string, read: (db: Database) => Promise<unknown>): Promise<number> {
+  return (await rowsRead([table], read))[table]!;
+}
+
+/** No table has more rows read than the page of a list takes. */
+async function expectPage(tables: readonly string[], read: (db: Database) => Promise<unknown>, most = MOST_ROWS): Promise<void> {
+  for (const [table, rows] of Object.entries(await rowsRead(tables, read)))
+    expect([table, rows < most || rows]).toEqual([table, true]);
 }
 
 /** Every choice of the members. */
@@ -128,8 +144,7 @@ const cursorOf = (text: string) => Buffer.from(text).toString('base64url');
 test.each(combinations({ status: 'paused' as const, environment: 'test' as const, cursor: cursorOf(`production|${ID}`) }))(
   'a page of companies reads that page alone: %j',
   async (filter) => {
-    for (const table of ['muster.connections', 'muster.tokens'])
-      expect(await rowsRead(table, (db) => listConnections(db, { ...filter, limit: LIMIT }))).toBeLessThan(MOST_ROWS);
+    await expectPage(['muster.connections', 'muster.tokens'], (db) => listConnections(db, { ...filter, limit: LIMIT }));
   },
 );
 
@@ -148,7 +163,7 @@ test.each(
 )('a page of runs reads that page alone: %j', async (filter) => {
   // Of each environment, trigger and state that a filter leaves open a page is read.
   const most = MOST_ROWS + (filter.companyId === undefined ? 25 * LIMIT : 0);
-  expect(await rowsRead('muster.runs', (db) => listRuns(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
+  expect(await rowsOf('muster.runs', (db) => listRuns(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
 });
 
 test.each(
@@ -160,19 +175,19 @@ test.each(
     cursor: cursorOf(String(ENTRIES - 5)),
   }),
 )('a page of the audit reads that page alone: %j', async (filter) => {
-  expect(await rowsRead('muster.audit', (db) => listAuditEntries(db, { ...filter, limit: LIMIT }))).toBeLessThan(MOST_ROWS);
+  expect(await rowsOf('muster.audit', (db) => listAuditEntries(db, { ...filter, limit: LIMIT }))).toBeLessThan(MOST_ROWS);
 });
 
 test.each(
   combinations({ environment: 'test' as const, companyId: ID, resource: 'absences', cursor: cursorOf(String(CERTIFICATES - 5)) }),
 )('a page of certificates reads that page alone, or those of one company: %j', async (filter) => {
   const most = MOST_ROWS + (filter.companyId !== undefined && filter.resource === undefined ? CERTIFICATES / 999 : 0);
-  expect(await rowsRead('muster.certificates', (db) => listCertificates(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
+  expect(await rowsOf('muster.certificates', (db) => listCertificates(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
 });
 
 test('lists whose privacy rules have changed are found among all without reading them', async () => {
   const resources = ['employees', 'departments'];
-  const rows = () => rowsRead('muster.lists', (db) => findListToRewrite(db, { resources }));
+  const rows = () => rowsOf('muster.lists', (db) => findListToRewrite(db, { resources }));
   expect(await rows()).toBe(0);
   await database.db.pool.query(
     `UPDATE muster.lists SET privacy_stage = 'rewrite' WHERE company_id = $1 AND resource = 'employees'`,
@@ -189,8 +204,8 @@ test('the named tokens are listed off an index, and found by another one', async
      FROM generate_series(1, 20000) n`,
   );
   await database.db.pool.query('ANALYZE muster.named_tokens');
-  expect(await rowsRead('muster.named_tokens', (db) => listNamedTokens(db, { limit: LIMIT }))).toBeLessThan(MOST_ROWS);
-  expect(await rowsRead('muster.named_tokens', (db) => findActiveTokens(db, [hash(50), hash(100)]))).toBeLessThan(10);
+  expect(await rowsOf('muster.named_tokens', (db) => listNamedTokens(db, { limit: LIMIT }))).toBeLessThan(MOST_ROWS);
+  expect(await rowsOf('muster.named_tokens', (db) => findActiveTokens(db, [hash(50), hash(100)]))).toBeLessThan(10);
 });
 
 test('the columns of typed views are listed off an index', async () => {
@@ -205,14 +220,14 @@ test('the columns of typed views are listed off an index', async () => {
     { resource: 'list_30', cursor: cursorOf('list_30 200') },
     { cursor: cursorOf('list_7 1') },
   ])
-    expect(await rowsRead('muster.schema_columns', (db) => listColumns(db, { ...filter, limit: LIMIT }))).toBeLessThan(MOST_ROWS);
+    expect(await rowsOf('muster.schema_columns', (db) => listColumns(db, { ...filter, limit: LIMIT }))).toBeLessThan(MOST_ROWS);
 });
 
 test.each(['employees', 'cats'])(
   'a page of the runs with walks of %s looks through no more runs than it may',
   async (resource) => {
-    for (const table of ['muster.runs', 'muster.walks'])
-      expect(await rowsRead(table, (db) => listRuns(db, { resource, limit: LIMIT }))).toBeLessThan(2 * 2 * 2_000 + MOST_ROWS);
+    const read = (db: Database) => listRuns(db, { resource, limit: LIMIT });
+    await expectPage(['muster.runs', 'muster.walks'], read, 2 * 2 * 2_000 + MOST_ROWS);
   },
 );
 
@@ -220,7 +235,7 @@ test.each(combinations({ companyId: ID, status: 'approved' as const, environment
   'a page of holds reads that page alone: %j',
   async (filter) => {
     const most = MOST_ROWS + 8 * LIMIT;
-    expect(await rowsRead('muster.holds', (db) => listHolds(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
+    expect(await rowsOf('muster.holds', (db) => listHolds(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
   },
 );
 
@@ -234,7 +249,7 @@ test.each(
   }),
 )('a page of notifications reads that page alone: %j', async (filter) => {
   const most = MOST_ROWS + 30 * LIMIT;
-  expect(await rowsRead('muster.notifications', (db) => listNotifications(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
+  expect(await rowsOf('muster.notifications', (db) => listNotifications(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
 });
 
 // The pages before, and those of companies that a search by name has found.
@@ -254,8 +269,7 @@ test.each(
     audit: (db: Database) => listAuditEntries(db, { ...others, limit: LIMIT }),
     certificates: (db: Database) => listCertificates(db, { ...others, limit: LIMIT }),
   };
-  for (const [table, read] of Object.entries(lists))
-    expect([table, (await rowsRead(`muster.${table}`, read)) < most]).toEqual([table, true]);
+  for (const [table, read] of Object.entries(lists)) await expectPage([`muster.${table}`], read, most);
 });
 
 test.each(
@@ -268,18 +282,16 @@ test.each(
 )('a page of rejected records reads that page alone: %j', async (filter) => {
   // Walks that rejected something and are not the newest of their list are passed over: here two nights of three.
   const read = (db: Database) => listRejectedRecords(db, { ...filter, limit: LIMIT });
-  for (const table of ['muster.walks', 'muster.lists', 'muster.rejected_records'])
-    expect(await rowsRead(table, read)).toBeLessThan(MOST_ROWS);
+  await expectPage(['muster.walks', 'muster.lists', 'muster.rejected_records'], read);
 });
 
 test.each([{ search: '00000000-0000-4000-8000-00000001' }, { search: 'nobody' }])(
   'a search reads each company once: %j',
   async (filter) => {
     const read = (db: Database) => listConnections(db, { ...filter, limit: LIMIT });
-    expect(await rowsRead('muster.connections', read)).toBeLessThanOrEqual(COMPANIES + MOST_ROWS);
-    expect(await rowsRead('mirror.companies', read)).toBeLessThanOrEqual(COMPANIES + MOST_ROWS);
+    await expectPage(['muster.connections', 'mirror.companies'], read, COMPANIES + MOST_ROWS + 1);
     const wide = (db: Database) => listConnections(db, { ...filter, limit: 100 });
-    expect(await rowsRead('muster.tokens', wide)).toBeLessThanOrEqual(2 * 101);
+    expect(await rowsOf('muster.tokens', wide)).toBeLessThanOrEqual(2 * 101);
   },
 );
 
@@ -288,24 +300,25 @@ test.each(combinations({ cursor: cursorOf(`production|${ID}|3`), status: 'active
   async (filter) => {
     const sort = { by: 'worst', resources: ['employees', 'departments'], staleAfterHours: 26 } as const;
     const read = (db: Database) => listConnections(db, { ...filter, sort, limit: LIMIT });
-    expect(await rowsRead('muster.connections', read)).toBeLessThanOrEqual(COMPANIES + MOST_ROWS);
-    expect(await rowsRead('muster.lists', read)).toBeLessThanOrEqual(2 * COMPANIES + MOST_ROWS);
-    expect(await rowsRead('muster.walks', read)).toBeLessThan((2 * 30_000) / 6);
-    expect(await rowsRead('muster.runs', read)).toBe(0);
+    const rows = await rowsRead(['muster.connections', 'muster.lists', 'muster.walks', 'muster.runs'], read);
+    expect(rows['muster.connections']).toBeLessThanOrEqual(COMPANIES + MOST_ROWS);
+    expect(rows['muster.lists']).toBeLessThanOrEqual(2 * COMPANIES + MOST_ROWS);
+    expect(rows['muster.walks']).toBeLessThan((2 * 30_000) / 6);
+    expect(rows['muster.runs']).toBe(0);
   },
 );
 
 test.each(combinations({ status: 'resolved' as const, environment: 'test' as const, cursor: cursorOf(String(ISSUES - 5)) }))(
   'a page of issues reads that page alone: %j',
   async (filter) => {
-    expect(await rowsRead('muster.issues', (db) => listIssues(db, { ...filter, limit: LIMIT }))).toBeLessThan(MOST_ROWS);
+    expect(await rowsOf('muster.issues', (db) => listIssues(db, { ...filter, limit: LIMIT }))).toBeLessThan(MOST_ROWS);
   },
 );
 
 test('the lists of a page of companies are looked up', async () => {
   const companyIds = Array.from({ length: LIMIT }, (_, i) => `00000000-0000-4000-8000-${String(i + 1).padStart(12, '0')}`);
   const resources = ['employees', 'departments'];
-  expect(await rowsRead('muster.lists', (db) => findListStates(db, { companyIds, resources, staleAfterHours: 26 }))).toBeLessThan(
+  expect(await rowsOf('muster.lists', (db) => findListStates(db, { companyIds, resources, staleAfterHours: 26 }))).toBeLessThan(
     MOST_ROWS,
   );
 });

@@ -28,20 +28,30 @@ const LEFT_OUT = /\/(events|diff)$/;
  */
 export function everyAddress(document: OpenApiDocument, values: AddressValues, { pairs }: { pairs: boolean }): string[] {
   return Object.entries(document.paths).flatMap(([path, { get }]) =>
-    get && !LEFT_OUT.test(path) ? filtered(path, get.parameters ?? [], values, pairs) : [],
+    get && !LEFT_OUT.test(path) ? filtered(path, get.parameters ?? [], values, { pairs, everyValue: true }) : [],
   );
 }
 
-/** The same of pages, whose lists have the filters of the API's list of the same name. */
-export function everyPage(pages: readonly string[], document: OpenApiDocument, values: AddressValues): string[] {
+/** The same of pages, whose lists have the filters of the API's list of the same name: with each value of a filter (`everyValue`), or with its first. */
+export function everyPage(
+  pages: readonly string[],
+  document: OpenApiDocument,
+  values: AddressValues,
+  { everyValue = true }: { everyValue?: boolean } = {},
+): string[] {
   return pages.flatMap((page) => {
     if (LEFT_OUT.test(page)) return [];
     const path = page.replaceAll(/:(\w+)/g, '{$1}');
-    return filtered(path, document.paths[`/api${path}`]?.get?.parameters ?? [], values, false);
+    return filtered(path, document.paths[`/api${path}`]?.get?.parameters ?? [], values, { pairs: false, everyValue });
   });
 }
 
-function filtered(path: string, parameters: readonly Parameter[], values: AddressValues, pairs: boolean): string[] {
+function filtered(
+  path: string,
+  parameters: readonly Parameter[],
+  values: AddressValues,
+  { pairs, everyValue }: { pairs: boolean; everyValue: boolean },
+): string[] {
   const address = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known(values.path[name] ?? values.path[path], name, path));
   const filters = parameters
     .filter((parameter) => parameter.in === 'query' && !NO_FILTERS.includes(parameter.name))
@@ -52,7 +62,7 @@ function filtered(path: string, parameters: readonly Parameter[], values: Addres
   const firsts = filters.map(([first]) => first!);
   const choices = [
     [],
-    ...filters.flat().map((filter) => [filter]),
+    ...(everyValue ? filters.flat() : firsts).map((filter) => [filter]),
     ...(pairs ? firsts.flatMap((one, n) => firsts.slice(n + 1).map((other) => [one, other])) : []),
     firsts,
   ];
