@@ -1,7 +1,7 @@
 /**
  * The rooms of src/ from the bottom up. A room imports itself and the rooms of lower ranks, never one of its own rank or above: so every
  * room can be replaced, and no cycle between rooms is possible. A room `api/runs` is that folder. A room `api` beside it is only the files
- * directly in src/api. `app` is src/app.ts and src/maintenance.ts, `main` is src/cli/main.ts. CONTRIBUTING.md says what each room is for.
+ * directly in src/api. `app` is src/app.ts, src/shared-parts.ts and src/maintenance.ts, `main` is src/cli/main.ts. CONTRIBUTING.md says what each room is for.
  */
 const RANKS = [
   ['core', 'generated'],
@@ -114,7 +114,7 @@ const HOMELESS = 'Give the folder a rank in dependency-cruiser.config.mjs and a 
 /** A pattern of the paths of rooms. A room that has sub-rooms is only its own files. */
 function paths(...rooms) {
   const path = (room) => {
-    if (room === 'app') return '(?:app|maintenance)\\.tsx?$';
+    if (room === 'app') return '(?:app|shared-parts|maintenance)\\.tsx?$';
     if (room === 'main') return 'cli/main\\.ts$';
     if (room === 'cli') return 'cli/(?!main\\.ts)[^/]+$';
     return RANKS.flat().some((other) => other.startsWith(`${room}/`)) ? `${room}/[^/]+$` : `${room}/`;

@@ -97,6 +97,11 @@ export class QuietHours {
     }
   }
 
+  /** The longest time without a break in which the installation asks nothing, in milliseconds, on a day without a change of the clocks. */
+  get longestMs(): number {
+    return longestQuietMs(this.#installation);
+  }
+
   #windowsOf(own: string | null): QuietWindows {
     if (own === null) return this.#installation;
     if (own === NO_QUIET_HOURS) return [];

@@ -11,11 +11,9 @@ import { type ClaimedRun, endRun, type RunTrigger, type WalkToDo } from '../db/t
 import type { EndStatus } from '../db/tables/walks.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { Requester } from '../http/budget/request-budget.js';
-import { textOf } from '../http/http-client.js';
 import type { ResponseMemory } from '../http/response-memory.js';
 import { sentenceOf } from '../http/service-error.js';
-import { recordPathOf, type TokenSource, tokensOfGrant } from '../http/token-source.js';
-import { writeCompanyRecord } from '../mirror/company-record.js';
+import { type TokenSource, tokensOfGrant } from '../http/token-source.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
 import { addToSpan, endRun as endRunSpan, failSpan, inList, inRun } from '../observability/tracing.js';
@@ -25,6 +23,7 @@ import type { OpenWalk } from '../walks/open-walk.js';
 import { pageSource } from '../walks/page-source.js';
 import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
+import { readCompanyRecord } from './company-record.js';
 import { endsTheRun, leadsNowhere, mayPass, retryDelay, viewError, type WalkFailure, walksFailed } from './run-failures.js';
 import type { LeasedRun } from './run-leases.js';
 import { tracedAttempt, tracedList, tracedRun } from './traced-run.js';
@@ -105,7 +104,13 @@ export class RunExecutor {
       const isLeftOut = run.kind === 'verify' || (run.trigger === 'scheduled' && nightlyLists(this.#deps.catalogue).length > 0);
       const isBegun = isLeftOut || walks[0]?.position !== 0 || walks[0].pages > 0;
       if (!isBegun)
-        record = this.#mirrorCompanyRecord(run, tokens, requester, AbortSignal.any([leased.signal, over.signal]), log);
+        record = readCompanyRecord(this.#deps, {
+          run,
+          tokens,
+          requester,
+          signal: AbortSignal.any([leased.signal, over.signal]),
+          log,
+        });
       // The walks that await it see its failure.
       record.catch(() => {});
       const failures: WalkFailure[] = [];
@@ -183,26 +188,6 @@ export class RunExecutor {
       await store.fail({ id, run }, { error: view, serviceSays: sentenceOf(error) }, leadsNowhere(error));
       if (run.kind === 'sync') this.#deps.work?.walkEnded({ ...run.company, resource }, 'failed');
       return { resource, error, mayPass: mayPass(error, opened) };
-    }
-  }
-
-  /** Mirrors the company's own record. The lists matter more: a service that does not give the record fails no run. */
-  async #mirrorCompanyRecord(
-    run: ClaimedRun,
-    tokens: TokenSource,
-    requester: Requester,
-    signal: AbortSignal,
-    log: Logger,
-  ): Promise<void> {
-    const { company } = run;
-    try {
-      const api = this.#deps.apiOf(company.environment);
-      const path = recordPathOf(company);
-      const record = await api.request({ method: 'GET', path, tokens, signal, requester, takesRefusals: true });
-      await writeCompanyRecord(this.#deps.db, { run, company }, textOf(record));
-    } catch (error) {
-      if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
-      log.warn({ err: error }, 'the company record could not be mirrored');
     }
   }
 

@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
+import { QuietHours, type QuietWindows } from '../../src/core/quiet-hours.js';
 import { latenessOf } from '../../src/runs/lateness.js';
 import { catalogueOf } from './scheduled-fleet.js';
 
-const settings = (timezone = 'UTC') => ({ staleAfterHours: 26, schedule: { timezone } });
+const settings = (timezone = 'UTC', windows: QuietWindows = []) => ({
+  staleAfterHours: 26,
+  schedule: { timezone },
+  quiet: new QuietHours({ windows, timezone }),
+});
 
 test('without schedules of lists one number holds for all', () => {
   expect(latenessOf(settings(), catalogueOf({ employees: null, shifts: null }))).toBe(26);
@@ -24,5 +29,15 @@ test.each<[string, string, number]>([
 test('the hour that the clocks are set back is part of the gap', () => {
   expect(latenessOf(settings('Europe/Copenhagen'), catalogueOf({ shifts: '0 2 * * *' }))).toMatchObject({
     own: { shifts: expect.closeTo((25 * 13) / 12, 1) },
+  });
+});
+
+test('a turn in quiet hours waits for the end of the longest', () => {
+  const windows = [
+    { from: 7 * 60, to: 9 * 60 },
+    { from: 12 * 60, to: 13 * 60 },
+  ];
+  expect(latenessOf(settings('UTC', windows), catalogueOf({ shifts: '0 * * * *' }))).toMatchObject({
+    own: { shifts: expect.closeTo(1.25 + 2, 6) },
   });
 });

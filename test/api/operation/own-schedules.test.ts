@@ -7,13 +7,14 @@ import { latenessOf } from '../../../src/runs/lateness.js';
 import { addCompany, hoursAgo, sweepOf } from '../../runs/issue-world.js';
 import { catalogueOf } from '../../runs/scheduled-fleet.js';
 import { emptyTables } from '../../support/empty-tables.js';
+import { notQuiet } from '../../support/quiet.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
 /** `employees` is late after 25 minutes, `departments` after 182 hours, and `notes` after 26 hours. */
 const catalogue = catalogueOf({ employees: '*/10 * * * *', departments: '0 3 * * 0', notes: null });
 const RESOURCES = ['departments', 'employees', 'notes'];
 const schedule = { cron: '* * * * *', timezone: 'UTC', spreadMinutes: 0 };
-const staleAfterHours = latenessOf({ staleAfterHours: 26, schedule }, catalogue);
+const staleAfterHours = latenessOf({ staleAfterHours: 26, schedule, quiet: notQuiet }, catalogue);
 const MINUTE = 1 / 60;
 
 let admin: AdminFixture;
