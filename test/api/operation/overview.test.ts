@@ -115,6 +115,7 @@ test('counts what there is, of both environments or one', async () => {
     issues_snoozed: 0,
     oldest_verified_at: oldest.lastVerifiedAt!.toISOString(),
     webhook_failing_since: failingSince.toISOString(),
+    quiet_until: null,
     workers: 2,
     parts: NOTHING.parts,
     companies_last_run_failed: 1,
@@ -131,6 +132,7 @@ test('counts what there is, of both environments or one', async () => {
     last_night: { finished: 1, succeeded: 1, failed: 0, verified_lists: 2 },
     oldest_verified_at: tonight.toISOString(),
     webhook_failing_since: failingSince.toISOString(),
+    quiet_until: null,
     workers: 2,
   });
 });
