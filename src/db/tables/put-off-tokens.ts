@@ -55,7 +55,7 @@ export interface RefusingAnswer {
   readonly error?: string | undefined;
 }
 
-/** All tokens that expired in quiet hours are refreshed by this time after them, thousands of them within a minute. */
+/** All tokens that expired in quiet hours are refreshed within this time after them, thousands within a minute. */
 const AFTER_QUIET_HOURS_MINUTES = 5;
 
 /** SQL: the refresh of a row `t` of muster.tokens waits for the end of quiet hours, or did so a moment ago: its token may have expired. */
