@@ -16,7 +16,9 @@ const OF_THE_API = /^(MUSTER_ADMIN_TOKEN|METRICS_TOKEN|OIDC_CLIENT_SECRET)$/;
 interface Schema {
   readonly properties: {
     settings: object;
-    readonly secrets: { readonly properties: Readonly<Record<'shared' | 'api' | 'migrate', { readonly properties: { keys: object } }>> };
+    readonly secrets: {
+      readonly properties: Readonly<Record<'shared' | 'api' | 'migrate', { readonly properties: { keys: object } }>>;
+    };
   };
 }
 

@@ -32,7 +32,8 @@ export class RunningContainer {
     this.#folder = folder;
     this.#child = child;
     this.exit = once(child, 'exit').then(([code]: (number | null)[]) => code ?? null);
-    for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => (this.output += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => (this.output += text));
   }
 
   /** Throws where the manifest names a Secret, a key or a ConfigMap that the namespace does not have, as the kubelet would wait for it. */
@@ -42,12 +43,26 @@ export class RunningContainer {
     const folder = mkdtempSync(join(tmpdir(), 'muster-pod-'));
     chmodSync(folder, 0o755);
     const folders = new Map(pod.volumes.map((volume) => [volume.name, makeVolume(join(folder, volume.name), volume, namespace)]));
-    const mounts = container.volumeMounts.map(({ name, mountPath, readOnly }) => `${readOnly ? 'ro' : 'rw'} ${folders.get(name)} ${mountPath}\n`);
+    const mounts = container.volumeMounts.map(
+      ({ name, mountPath, readOnly }) => `${readOnly ? 'ro' : 'rw'} ${folders.get(name)} ${mountPath}\n`,
+    );
     writeFileSync(join(folder, 'mounts'), mounts.join(''));
     mkdirSync(join(folder, 'root'));
     const variables = Object.entries(variablesOf(container, namespace)).map(([name, value]) => `${name}=${value}`);
     const own = [join(folder, 'root'), PROJECT, String(ANY_USER), join(folder, 'mounts')];
-    const args = ['--mount', '--net', '--pid', '--fork', '--kill-child', 'sh', SCRIPT, ...own, ...variables, '/app/bin/muster', ...container.args];
+    const args = [
+      '--mount',
+      '--net',
+      '--pid',
+      '--fork',
+      '--kill-child',
+      'sh',
+      SCRIPT,
+      ...own,
+      ...variables,
+      '/app/bin/muster',
+      ...container.args,
+    ];
     return new RunningContainer(container, folder, spawn('unshare', args, { stdio: ['ignore', 'pipe', 'pipe'] }));
   }
 
@@ -62,7 +77,9 @@ export class RunningContainer {
   get(url: string, timeoutMs = 10_000, headers: Readonly<Record<string, string>> = {}): number | undefined {
     const options = `{ headers: ${JSON.stringify(headers)}, signal: AbortSignal.timeout(${timeoutMs}) }`;
     const script = `fetch('${url}', ${options}).then(({ status }) => console.log(status), () => console.log(0))`;
-    const text = execFileSync('nsenter', ['--net', `--target=${this.#pid()}`, process.execPath, '-e', script], { encoding: 'utf8' });
+    const text = execFileSync('nsenter', ['--net', `--target=${this.#pid()}`, process.execPath, '-e', script], {
+      encoding: 'utf8',
+    });
     return Number(text) || undefined;
   }
 
@@ -88,8 +105,18 @@ export class RunningContainer {
   command(words: readonly string[]): string {
     const pid = this.#pid();
     const variables = Object.entries(this.environment()).map(([name, value]) => `${name}=${value}`);
-    const user = ['--reuid', String(ANY_USER), '--regid=0', '--clear-groups', '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'];
-    return execFileSync('nsenter', ['--all', `--target=${pid}`, 'setpriv', ...user, 'env', '-i', ...variables, ...words], { encoding: 'utf8' });
+    const user = [
+      '--reuid',
+      String(ANY_USER),
+      '--regid=0',
+      '--clear-groups',
+      '--no-new-privs',
+      '--bounding-set=-all',
+      '--inh-caps=-all',
+    ];
+    return execFileSync('nsenter', ['--all', `--target=${pid}`, 'setpriv', ...user, 'env', '-i', ...variables, ...words], {
+      encoding: 'utf8',
+    });
   }
 
   /** The environment of its first process. */
@@ -112,7 +139,11 @@ export class RunningContainer {
 }
 
 /** Returns the folder whose contents the volume has. */
-function makeVolume(folder: string, { name, secret, configMap, emptyDir, hostPath, persistentVolumeClaim }: Volume, { secrets, manifests }: Namespace): string {
+function makeVolume(
+  folder: string,
+  { name, secret, configMap, emptyDir, hostPath, persistentVolumeClaim }: Volume,
+  { secrets, manifests }: Namespace,
+): string {
   if (hostPath) return hostPath.path;
   mkdirSync(folder);
   // A claim is like an empty folder where the storage gives it to the pod's group.
@@ -140,7 +171,9 @@ function dataOf(manifests: readonly Manifest[], wanted: string): Readonly<Record
 
 function variablesOf({ envFrom, env }: Container, { manifests }: Namespace): Record<string, string> {
   // A key such as catalogue.yaml is no name of a variable, and the kubelet leaves it out.
-  const given = envFrom.flatMap(({ configMapRef }) => Object.entries(dataOf(manifests, configMapRef.name)).filter(([name]) => /^\w+$/.test(name)));
+  const given = envFrom.flatMap(({ configMapRef }) =>
+    Object.entries(dataOf(manifests, configMapRef.name)).filter(([name]) => /^\w+$/.test(name)),
+  );
   const variables: Record<string, string> = { ...Object.fromEntries(given), HOSTNAME: 'pod' };
   for (const { name, value = 'fleet-muster-7d4b9c-x2k8p' } of env)
     variables[name] = value.replaceAll(/\$\((\w+)\)/g, (whole, other: string) => variables[other] ?? whole);

@@ -87,7 +87,11 @@ export interface Pod {
 /** A manifest, with the members that the tests look at. */
 export interface Manifest {
   readonly kind: string;
-  readonly metadata: { readonly name: string; readonly labels: Record<string, string>; readonly annotations?: Record<string, string> };
+  readonly metadata: {
+    readonly name: string;
+    readonly labels: Record<string, string>;
+    readonly annotations?: Record<string, string>;
+  };
   readonly data?: Readonly<Record<string, string>>;
   readonly spec: {
     readonly replicas?: number;

@@ -97,7 +97,10 @@ describe('the migration', () => {
   test('needs nothing that is made after it', () => {
     const { serviceAccountName, volumes, containers } = job.spec.template.spec;
     expect(serviceAccountName).toBe('default');
-    const used = [...volumes.flatMap(({ configMap }) => configMap?.name ?? []), ...containers.flatMap(({ envFrom }) => envFrom.map((from) => from.configMapRef.name))];
+    const used = [
+      ...volumes.flatMap(({ configMap }) => configMap?.name ?? []),
+      ...containers.flatMap(({ envFrom }) => envFrom.map((from) => from.configMapRef.name)),
+    ];
     const made = hooks.filter(({ kind }) => kind === 'ConfigMap').map(({ metadata }) => metadata.name);
     expect(new Set(used.filter((name) => name.startsWith('fleet')))).toEqual(new Set(made));
     const { data } = find(everything, 'ConfigMap', '-shared');
@@ -107,9 +110,15 @@ describe('the migration', () => {
   test('sees neither the secrets of the API nor the other address of the database', () => {
     const { volumes } = job.spec.template.spec;
     const keys = volumes.flatMap(({ secret }) => (secret ? secret.items.map(({ key }) => `${secret.secretName}/${key}`) : []));
-    expect(keys.toSorted()).toEqual(
-      ['fleet/client_secret', 'fleet/encryption_keys', 'fleet/privacy_key', 'fleet/redis_url', 'fleet/webhook_secret', 'fleet/webhook_url', 'muster-migrate/database_url'],
-    );
+    expect(keys.toSorted()).toEqual([
+      'fleet/client_secret',
+      'fleet/encryption_keys',
+      'fleet/privacy_key',
+      'fleet/redis_url',
+      'fleet/webhook_secret',
+      'fleet/webhook_url',
+      'muster-migrate/database_url',
+    ]);
   });
 });
 
@@ -128,7 +137,9 @@ describe('settings', () => {
       PRODUCTION_BASE_URL_NUMBERS: 'https://numbers.example.com',
     });
     expect(shared).not.toHaveProperty('LOG_LEVEL');
-    expect(shared?.['catalogue.yaml']).toMatch(/^# \{\{ braces \}\} and "quotes" stay as they are\.\nemployees:\n {2}method: GET\n/);
+    expect(shared?.['catalogue.yaml']).toMatch(
+      /^# \{\{ braces \}\} and "quotes" stay as they are\.\nemployees:\n {2}method: GET\n/,
+    );
   });
 
   test('of sign-in and of connect pages are for the API alone', () => {
@@ -142,16 +153,22 @@ describe('settings', () => {
 
   test('that change restart the pods, and nothing else does', () => {
     const sums = (set: readonly string[]) =>
-      ['-api', '-worker'].map((end) => find(of('everything', set), 'Deployment', end).spec.template.metadata.annotations?.['checksum/configuration']);
+      ['-api', '-worker'].map(
+        (end) => find(of('everything', set), 'Deployment', end).spec.template.metadata.annotations?.['checksum/configuration'],
+      );
     const before = sums([]);
     expect(sums(['api.replicas=5', 'serviceMonitor.enabled=false'])).toEqual(before);
     for (const changed of ['settings.SYNC_TIMEZONE=Europe/Oslo', 'catalogue=employees: {}', 'settings.OIDC_VIEWERS=staff'])
-      expect(sums([changed]).filter((sum) => before.includes(sum)), changed).toEqual([]);
+      expect(
+        sums([changed]).filter((sum) => before.includes(sum)),
+        changed,
+      ).toEqual([]);
   });
 });
 
 describe('the network', () => {
-  const egress = (role: string) => find(everything, 'NetworkPolicy', `-${role}`).spec['egress'] as { ports: { port: number }[]; to?: object[] }[];
+  const egress = (role: string) =>
+    find(everything, 'NetworkPolicy', `-${role}`).spec['egress'] as { ports: { port: number }[]; to?: object[] }[];
   const ports = (role: string) => egress(role).map((rule) => rule.ports.map(({ port }) => port));
 
   test('leads out to what a process needs', () => {
@@ -164,8 +181,11 @@ describe('the network', () => {
   });
 
   test('leads in to the API from the ingress and from Prometheus, and to probes', () => {
-    const ingress = (role: string) => find(everything, 'NetworkPolicy', `-${role}`).spec['ingress'] as { ports: { port: string }[]; from?: object[] }[];
-    const names = ['ingress-nginx', 'monitoring'].map((name) => ({ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } } }));
+    const ingress = (role: string) =>
+      find(everything, 'NetworkPolicy', `-${role}`).spec['ingress'] as { ports: { port: string }[]; from?: object[] }[];
+    const names = ['ingress-nginx', 'monitoring'].map((name) => ({
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
+    }));
     expect(ingress('api')).toEqual([
       { ports: [{ protocol: 'TCP', port: 'http' }], from: names },
       { ports: [{ protocol: 'TCP', port: 'probes' }] },
@@ -183,7 +203,10 @@ describe('operation', () => {
   test('each pod has a token journal of its own in the claim, and the migration none', () => {
     const pods = podsOf(everything);
     for (const role of ['api', 'worker'])
-      expect(pods[role]?.containers[0]?.env).toContainEqual({ name: 'TOKEN_JOURNAL', value: '/var/lib/muster-journal/$(POD_NAME).journal' });
+      expect(pods[role]?.containers[0]?.env).toContainEqual({
+        name: 'TOKEN_JOURNAL',
+        value: '/var/lib/muster-journal/$(POD_NAME).journal',
+      });
     expect(JSON.stringify(pods['migrate'])).not.toContain('journal');
   });
 

@@ -12,11 +12,19 @@ describe.each(HELMS)('%s refuses', (by) => {
     ['a word for a number', 'worker.replicas=many', 'replicas'],
     ['no workers at all while few companies are due', 'keda.minReplicas=0', 'minReplicas'],
     ['a digest that is none', 'image.digest=latest', 'digest'],
-    ['two catalogues', 'settings.MUSTER_CATALOGUE=/a,catalogue=b', 'catalogue and settings.MUSTER_CATALOGUE are both set; set only one of them'],
+    [
+      'two catalogues',
+      'settings.MUSTER_CATALOGUE=/a,catalogue=b',
+      'catalogue and settings.MUSTER_CATALOGUE are both set; set only one of them',
+    ],
     ['no image', 'image.repository=', 'image.repository: name the registry and the repository'],
     ['an ingress without a host', 'ingress.enabled=true', 'ingress.host: name the host'],
     ['no rules', 'prometheusRule.enabled=true', 'prometheusRule.rules: give a file of Prometheus rules'],
-    ['rules without groups', 'prometheusRule.enabled=true,prometheusRule.rules=a: b', 'prometheusRule.rules: the file has no groups'],
+    [
+      'rules without groups',
+      'prometheusRule.enabled=true,prometheusRule.rules=a: b',
+      'prometheusRule.rules: the file has no groups',
+    ],
   ])('%s', (_, set, named) => {
     const { code, problem } = helm(['template', 'fleet'], 'minimal', { by, set: [set] });
     expect(code).not.toBe(0);

@@ -80,7 +80,10 @@ function start(role: 'migrate' | 'api' | 'worker'): RunningContainer {
 }
 
 test('the migration ends well as the owner of the database, and a second one, too', async () => {
-  for (const said of [/Applied:[^]*muster_app may run api and workers/, /The database is up to date\.[^]*muster_app may run api and workers/]) {
+  for (const said of [
+    /Applied:[^]*muster_app may run api and workers/,
+    /The database is up to date\.[^]*muster_app may run api and workers/,
+  ]) {
     const migration = start('migrate');
     expect(await migration.exit, migration.output).toBe(0);
     expect(migration.output).toMatch(said);

@@ -38,7 +38,9 @@ describe('the units', () => {
   test('run the commands that there are, and hand on secrets as files that they load', () => {
     expect(units).toEqual(['muster-api.service', 'muster-migrate.service', 'muster-worker@.service']);
     for (const unit of units) {
-      expect(valuesOf(unit, 'ExecStart')).toEqual([expect.stringMatching(/^\/opt\/muster\/bin\/muster (api|worker|migrate --grant-runtime muster_app)$/)]);
+      expect(valuesOf(unit, 'ExecStart')).toEqual([
+        expect.stringMatching(/^\/opt\/muster\/bin\/muster (api|worker|migrate --grant-runtime muster_app)$/),
+      ]);
       const loaded = valuesOf(unit, 'LoadCredential').map((value) => value.split(':')[0]);
       const variables = valuesOf(unit, 'Environment').flatMap((value) => value.split(' '));
       const files = variables.flatMap((variable) => /^\w+_FILE=%d\/(\w+)$/.exec(variable)?.[1] ?? []);
@@ -49,7 +51,8 @@ describe('the units', () => {
   });
 
   test('keep the process in', () => {
-    const hardening = (unit: string) => read(`deploy/systemd/${unit}`).split('# The same user for all')[1]?.split('\n[Install]')[0];
+    const hardening = (unit: string) =>
+      read(`deploy/systemd/${unit}`).split('# The same user for all')[1]?.split('\n[Install]')[0];
     for (const unit of units) {
       expect(hardening(unit)).toBe(hardening(units[0]!));
       for (const [directive, value] of [
@@ -63,7 +66,9 @@ describe('the units', () => {
   });
 
   test('have an example of settings that Muster takes', () => {
-    const lines = read('deploy/systemd/muster.env').split('\n').filter((line) => /^\w/.test(line));
+    const lines = read('deploy/systemd/muster.env')
+      .split('\n')
+      .filter((line) => /^\w/.test(line));
     const example = Object.fromEntries(lines.map((line) => line.split('=', 2) as [string, string]));
     expect(() => loadServerConfig({ ...example, PRODUCTION_CLIENT_SECRET: 'from a file' })).not.toThrow();
     expect(SETTING_NAMES).toEqual(expect.arrayContaining(Object.keys(example)));
