@@ -37,7 +37,7 @@ export class RunningContainer {
   }
 
   /** Throws where the manifest names a Secret, a key or a ConfigMap that the namespace does not have, as the kubelet would wait for it. */
-  static start(pod: Pod, namespace: Namespace): RunningContainer {
+  static start(pod: Pick<Pod, 'containers' | 'volumes'>, namespace: Namespace, procOptions = ''): RunningContainer {
     const [container] = pod.containers;
     if (!container) throw new Error('the pod has no container');
     const folder = mkdtempSync(join(tmpdir(), 'muster-pod-'));
@@ -63,18 +63,22 @@ export class RunningContainer {
       '/app/bin/muster',
       ...container.args,
     ];
-    return new RunningContainer(container, folder, spawn('unshare', args, { stdio: ['ignore', 'pipe', 'pipe'] }));
+    return new RunningContainer(
+      container,
+      folder,
+      spawn('unshare', args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, PROC_OPTIONS: procOptions } }),
+    );
   }
 
   /** The status of one of the container's own probes; undefined while nothing listens. */
   probe(which: 'startupProbe' | 'livenessProbe' | 'readinessProbe'): number | undefined {
     const { httpGet, timeoutSeconds } = this.#container[which] as Probe;
     const port = this.#container.ports?.find(({ name }) => name === httpGet.port)?.containerPort;
-    return this.get(`http://127.0.0.1:${port}${httpGet.path}`, timeoutSeconds * 1_000);
+    return this.get(`http://127.0.0.1:${port}${httpGet.path}`, {}, timeoutSeconds * 1_000);
   }
 
   /** The status of a GET from inside the pod's network; undefined while nothing listens. */
-  get(url: string, timeoutMs = 10_000, headers: Readonly<Record<string, string>> = {}): number | undefined {
+  get(url: string, headers: Readonly<Record<string, string>> = {}, timeoutMs = 10_000): number | undefined {
     const options = `{ headers: ${JSON.stringify(headers)}, signal: AbortSignal.timeout(${timeoutMs}) }`;
     const script = `fetch('${url}', ${options}).then(({ status }) => console.log(status), () => console.log(0))`;
     const text = execFileSync('nsenter', ['--net', `--target=${this.#pid()}`, process.execPath, '-e', script], {
@@ -96,7 +100,7 @@ export class RunningContainer {
   async stop(): Promise<number | null> {
     const pid = this.#pid();
     const hook = this.#container.lifecycle?.preStop.exec.command;
-    if (hook) execFileSync('nsenter', ['--all', `--target=${pid}`, ...hook]);
+    if (hook) execFileSync('nsenter', ['--all', '--root', '--wd', `--target=${pid}`, ...hook]);
     process.kill(pid!, 'SIGTERM');
     return this.exit;
   }
@@ -114,9 +118,13 @@ export class RunningContainer {
       '--bounding-set=-all',
       '--inh-caps=-all',
     ];
-    return execFileSync('nsenter', ['--all', `--target=${pid}`, 'setpriv', ...user, 'env', '-i', ...variables, ...words], {
-      encoding: 'utf8',
-    });
+    return execFileSync(
+      'nsenter',
+      ['--all', '--root', '--wd', `--target=${pid}`, 'setpriv', ...user, 'env', '-i', ...variables, ...words],
+      {
+        encoding: 'utf8',
+      },
+    );
   }
 
   /** The environment of its first process. */
