@@ -51,7 +51,7 @@ MUSTER_CATALOGUE: /etc/muster/catalogue.yaml
 - name: {{ .name }}
   secret:
     secretName: {{ .secret.existingSecret }}
-    defaultMode: 0444
+    defaultMode: 292 # 0444, which YAML 1.2 would read as another number
     items:
       {{- $seen := dict }}
       {{- range $name, $key := .secret.keys }}
