@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -104,6 +105,11 @@ func faultsOf(manifest []byte, decoder runtime.Decoder, pods podsecurity.Evaluat
 	ctx := request.WithRequestInfo(request.WithNamespace(context.Background(), "muster"), &request.RequestInfo{
 		APIGroup: kind.Group, APIVersion: kind.Version,
 	})
+	accessor, err := meta.Accessor(internal)
+	if err != nil {
+		return append(faults, where(err))
+	}
+	rest.FillObjectMetaSystemFields(accessor)
 	if err := rest.BeforeCreate(strategy, ctx, internal); err != nil {
 		faults = append(faults, where(err))
 	}
