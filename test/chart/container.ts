@@ -1,11 +1,15 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { waitFor } from '../support/wait-for.js';
 import type { Container, Item, Manifest, Pod, Probe, Volume } from './helm.js';
+
+/** Never the synchronous kind: this process hands on what the container asks of PostgreSQL. */
+const execute = promisify(execFile);
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const SCRIPT = fileURLToPath(new URL('container.sh', import.meta.url));
@@ -71,60 +75,48 @@ export class RunningContainer {
   }
 
   /** The status of one of the container's own probes; undefined while nothing listens. */
-  probe(which: 'startupProbe' | 'livenessProbe' | 'readinessProbe'): number | undefined {
+  probe(which: 'startupProbe' | 'livenessProbe' | 'readinessProbe'): Promise<number | undefined> {
     const { httpGet, timeoutSeconds } = this.#container[which] as Probe;
     const port = this.#container.ports?.find(({ name }) => name === httpGet.port)?.containerPort;
     return this.get(`http://127.0.0.1:${port}${httpGet.path}`, {}, timeoutSeconds * 1_000);
   }
 
   /** The status of a GET from inside the pod's network; undefined while nothing listens. */
-  get(url: string, headers: Readonly<Record<string, string>> = {}, timeoutMs = 10_000): number | undefined {
+  async get(url: string, headers: Readonly<Record<string, string>> = {}, timeoutMs = 10_000): Promise<number | undefined> {
     const options = `{ headers: ${JSON.stringify(headers)}, signal: AbortSignal.timeout(${timeoutMs}) }`;
     const script = `fetch('${url}', ${options}).then(({ status }) => console.log(status), () => console.log(0))`;
-    const text = execFileSync('nsenter', ['--net', `--target=${this.#pid()}`, process.execPath, '-e', script], {
-      encoding: 'utf8',
-    });
-    return Number(text) || undefined;
+    const { stdout } = await execute('nsenter', ['--net', `--target=${this.#pid()}`, process.execPath, '-e', script]);
+    return Number(stdout) || undefined;
   }
 
   /** Resolves when the probe succeeds. Throws when the container ends before. */
   async succeeds(which: Parameters<RunningContainer['probe']>[0]): Promise<void> {
-    const look = async () => {
-      if (this.#child.exitCode !== null) throw new Error(`the container has ended:\n${this.output}`);
-      return this.#pid() !== undefined && this.probe(which) === 200;
-    };
-    await waitFor(look, { intervalMs: 500 });
+    const ended = this.exit.then(() => Promise.reject(new Error(`the container has ended:\n${this.output}`)));
+    await Promise.race([waitFor(async () => (await this.probe(which)) === 200, { intervalMs: 500 }), ended]);
   }
 
-  /** Runs a command of a hook in it, and ends it as the kubelet does. Resolves with the exit code. */
+  /** Runs the command of its hook, and ends it as the kubelet does. Resolves with the exit code. */
   async stop(): Promise<number | null> {
     const pid = this.#pid();
     const hook = this.#container.lifecycle?.preStop.exec.command;
-    if (hook) execFileSync('nsenter', ['--all', '--root', '--wd', `--target=${pid}`, ...hook]);
+    if (hook) await execute('nsenter', ['--all', '--root', '--wd', `--target=${pid}`, ...hook]);
     process.kill(pid!, 'SIGTERM');
     return this.exit;
   }
 
   /** What a command in it prints, as by kubectl exec: with the variables of its first process, and its user. */
-  command(words: readonly string[]): string {
-    const pid = this.#pid();
+  async command(words: readonly string[]): Promise<string> {
     const variables = Object.entries(this.environment()).map(([name, value]) => `${name}=${value}`);
     const user = [
-      '--reuid',
-      String(ANY_USER),
+      `--reuid=${ANY_USER}`,
       '--regid=0',
       '--clear-groups',
       '--no-new-privs',
       '--bounding-set=-all',
       '--inh-caps=-all',
     ];
-    return execFileSync(
-      'nsenter',
-      ['--all', '--root', '--wd', `--target=${pid}`, 'setpriv', ...user, 'env', '-i', ...variables, ...words],
-      {
-        encoding: 'utf8',
-      },
-    );
+    const inside = ['--all', '--root', '--wd', `--target=${this.#pid()}`, 'setpriv', ...user, 'env', '-i', ...variables];
+    return (await execute('nsenter', [...inside, ...words])).stdout;
   }
 
   /** The environment of its first process. */

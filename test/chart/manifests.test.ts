@@ -29,7 +29,12 @@ describe('what checks the manifests', () => {
   test.each([
     ['a name that the type does not have', 'terminationGracePeriodSeconds:', 'terminationGraceSeconds:', 'unknown field'],
     ['a port that there is not', 'port: probes }', 'port: 99999 }', 'must be between 1 and 65535'],
-    ['a selector that does not match', 'app.kubernetes.io/component: worker', 'app.kubernetes.io/component: other', 'selector'],
+    [
+      'a selector that does not match',
+      'replicas: 2\n  selector:\n    matchLabels: \n      app.kubernetes.io/name: muster',
+      'replicas: 2\n  selector:\n    matchLabels: \n      app.kubernetes.io/name: other',
+      'selector',
+    ],
     ['a container that may become root', 'runAsNonRoot: true', 'runAsNonRoot: false', 'runAsNonRoot'],
     ['a volume that there is not', 'name: tmp, mountPath', 'name: temporary, mountPath', 'temporary'],
   ])('refuses %s', (_, from, to, fault) => {
