@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-export const CHART = fileURLToPath(new URL('../../deploy/chart', import.meta.url));
+const CHART = fileURLToPath(new URL('../../deploy/chart', import.meta.url));
 
 /** Both are in use: Helm 3 gets fixes until November 2026, and most installations have it. */
 export const HELMS = ['helm-3', 'helm-4'] as const;

@@ -69,12 +69,12 @@ test('API and worker become ready by their probes, as a role without rights on t
   for (const secret of Object.values(secrets).flatMap((each) => Object.values(each)))
     expect(Object.values(variables).join('\n')).not.toContain(secret.trim());
 
-  const status = 'http://127.0.0.1:8080/api/status';
-  expect(await api.get(status)).toBe(401);
-  expect(await api.get(status, { authorization: `Bearer ${TOKEN}` })).toBe(200);
+  const companies = 'http://127.0.0.1:8080/api/companies';
+  expect(await api.get(companies)).toBe(401);
+  expect(await api.get(companies, { authorization: `Bearer ${TOKEN}` })).toBe(200);
   expect(await api.get('http://127.0.0.1:8080/metrics')).toBe(401);
   expect(await api.get('http://127.0.0.1:8080/metrics', { authorization: 'Bearer a-long-token-for-metrics' })).toBe(200);
-  expect(await api.command(['/app/bin/muster', 'status', '--json'])).toContain('companies');
+  expect(await api.command(['/app/bin/muster', 'status', '--json'])).toContain('"ready":true');
 
   for (const container of [api, worker]) {
     expect(await container.stop(), container.output).toBe(0);
