@@ -38,7 +38,7 @@ describe('systemd', () => {
       join(folder, 'etc/systemd/system/wrong.service'),
       textOf('muster-api.service').replace('Restart=', 'Restarts='),
     );
-    expect(analyze('verify', '--man=no', './wrong.service').stderr).toContain("Unknown key name 'Restarts'");
+    expect(analyze('verify', '--man=no', './wrong.service').stderr).toMatch(/Unknown key .*'Restarts'/);
   });
 
   test.each(['muster-migrate.service', 'muster-api.service', 'muster-worker@9101.service'])(
