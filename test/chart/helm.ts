@@ -30,7 +30,16 @@ export function helm(
   values: (typeof VALUES)[number],
   { by = 'helm-4', set = [] }: { by?: Helm; set?: readonly string[] } = {},
 ): Outcome {
-  return run(by, [...command, CHART, '--values', `${HERE}values/${values}.yaml`, ...set.flatMap((each) => ['--set', each])]);
+  // A Helm that Go built believes in an old Kubernetes unless it is told.
+  const version = command[0] === 'install' ? [] : ['--kube-version', '1.37.0'];
+  return run(by, [
+    ...command,
+    ...version,
+    CHART,
+    '--values',
+    `${HERE}values/${values}.yaml`,
+    ...set.flatMap((each) => ['--set', each]),
+  ]);
 }
 
 /** The text of all manifests. Throws what Helm says where it refuses. */
