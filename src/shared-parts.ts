@@ -144,5 +144,5 @@ export async function openSharedParts(config: Config, url: string, logger: Logge
   };
 }
 
-/** What `openSharedParts` returns. */
+/** A process has these parts, whatever its role. */
 export type SharedParts = Awaited<ReturnType<typeof openSharedParts>>;

@@ -45,3 +45,15 @@ export async function readCompanyRecord(
     log.warn({ err: error }, 'the company record could not be mirrored');
   }
 }
+
+/** An API whose responses resolve only once the company's record is mirrored. */
+export function withRecord(
+  api: Pick<ApiClient, 'request' | 'baseUrl'>,
+  requester: Requester,
+  record: Promise<void>,
+): Pick<ApiClient, 'request' | 'baseUrl'> {
+  return {
+    baseUrl: api.baseUrl,
+    request: async (request) => (await Promise.all([api.request({ ...request, requester }), record]))[0],
+  };
+}

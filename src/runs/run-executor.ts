@@ -23,7 +23,7 @@ import type { OpenWalk } from '../walks/open-walk.js';
 import { pageSource } from '../walks/page-source.js';
 import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
-import { readCompanyRecord } from './company-record.js';
+import { readCompanyRecord, withRecord } from './company-record.js';
 import { endsTheRun, leadsNowhere, mayPass, retryDelay, viewError, type WalkFailure, walksFailed } from './run-failures.js';
 import type { LeasedRun } from './run-leases.js';
 import { tracedAttempt, tracedList, tracedRun } from './traced-run.js';
@@ -288,14 +288,6 @@ export async function finishRun(
   const hasEnded = await endRun(db, { id, epoch, status, error, news });
   if (hasEnded) endRunSpan({ 'muster.run.status': status }, error);
   return hasEnded;
-}
-
-/** An API whose responses resolve only once the company's record is mirrored. */
-function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, requester: Requester, record: Promise<void>): typeof api {
-  return {
-    baseUrl: api.baseUrl,
-    request: async (request) => (await Promise.all([api.request({ ...request, requester }), record]))[0],
-  };
 }
 
 /** The schedule or a request for many companies has made such a run. */

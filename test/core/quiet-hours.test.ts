@@ -105,20 +105,26 @@ describe('the end', () => {
     // Days before changes of the clocks in those zones, and another.
     const day = fc.constantFrom('2026-03-28', '2026-03-08', '2026-10-24', '2026-10-31', '2026-04-04', '2026-04-23', '2026-06-01');
     fc.assert(
-      fc.property(fc.array(fc.tuple(time, time), { minLength: 1, maxLength: 4 }), zone, day, time, (pairs, timezone, date, minute) => {
-        const read = readQuietWindows(pairs.map(([from, to]) => `${text(from)}-${text(to)}`).join(','));
-        if ('problems' in read) return;
-        const clock = new Intl.DateTimeFormat('sv-SE', { timeZone: timezone, hour: '2-digit', minute: '2-digit' });
-        const isQuiet = (at: number) => {
-          const [hours, minutes] = clock.format(at).split(':').map(Number);
-          const now = hours! * 60 + minutes!;
-          return pairs.some(([from, to]) => (from < to ? from <= now && now < to : now >= from || now < to));
-        };
-        const at = Date.parse(`${date}T00:00Z`) + minute * MINUTE;
-        let end: number | undefined;
-        if (isQuiet(at)) for (end = at; isQuiet(end); end += MINUTE);
-        expect(new QuietHours({ windows: read.windows, timezone }).endOf(null, at)).toBe(end);
-      }),
+      fc.property(
+        fc.array(fc.tuple(time, time), { minLength: 1, maxLength: 4 }),
+        zone,
+        day,
+        time,
+        (pairs, timezone, date, minute) => {
+          const read = readQuietWindows(pairs.map(([from, to]) => `${text(from)}-${text(to)}`).join(','));
+          if ('problems' in read) return;
+          const clock = new Intl.DateTimeFormat('sv-SE', { timeZone: timezone, hour: '2-digit', minute: '2-digit' });
+          const isQuiet = (at: number) => {
+            const [hours, minutes] = clock.format(at).split(':').map(Number);
+            const now = hours! * 60 + minutes!;
+            return pairs.some(([from, to]) => (from < to ? from <= now && now < to : now >= from || now < to));
+          };
+          const at = Date.parse(`${date}T00:00Z`) + minute * MINUTE;
+          let end: number | undefined;
+          if (isQuiet(at)) for (end = at; isQuiet(end); end += MINUTE);
+          expect(new QuietHours({ windows: read.windows, timezone }).endOf(null, at)).toBe(end);
+        },
+      ),
       { numRuns: 150 },
     );
   });

@@ -43,7 +43,9 @@ afterAll(() => database.close());
 
 const sql = (text: string, ...values: unknown[]) => database.db.pool.query(text, values);
 
-async function connect(columns: { readonly reauthorizationReason?: string; readonly paused?: boolean } = {}): Promise<CompanyKey> {
+async function connect(
+  columns: { readonly reauthorizationReason?: string; readonly paused?: boolean } = {},
+): Promise<CompanyKey> {
   const company: CompanyKey = { environment: 'test', companyId: randomUUID() };
   await database.db.prisma.connection.create({ data: { ...company, ...columns } });
   return company;

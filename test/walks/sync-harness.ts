@@ -99,7 +99,13 @@ export function syncHarness(
     dispatcher: { dispatch: async () => {} },
   });
   const http = new HttpClient(limits);
-  const api = new ApiClient({ http, provider: { baseUrl: provider.url }, clock, logger, ...(counts && { counts: counts.requestsOf('test') }) });
+  const api = new ApiClient({
+    http,
+    provider: { baseUrl: provider.url },
+    clock,
+    logger,
+    ...(counts && { counts: counts.requestsOf('test') }),
+  });
   const store = new WalkStore(db, clock, comparisons, testSuppressions, counts);
   const leases = new RunLeases(db, name, logger);
   const executor = new RunExecutor({

@@ -87,7 +87,9 @@ async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation
     providers: config.providers,
     proxies: config.proxies,
     issuer: config.oidc?.issuer,
-    lateness: ['STALE_AFTER_HOURS', 'SYNC_TIMEZONE', 'QUIET_HOURS'].some(isWrong) ? undefined : (catalogue) => latenessOf(config, catalogue),
+    lateness: ['STALE_AFTER_HOURS', 'SYNC_TIMEZONE', 'QUIET_HOURS'].some(isWrong)
+      ? undefined
+      : (catalogue) => latenessOf(config, catalogue),
     hasWebhook: config.webhook !== undefined,
     workerConcurrency: config.workerConcurrency,
     changeRetentionDays: config.changeRetentionDays,

@@ -21,7 +21,13 @@ export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise
  */
 export async function postponeRun(
   db: Database,
-  { id, epoch, delaySeconds, quietUntil, error }: RunClaim & { delaySeconds: number; quietUntil?: Date | undefined; error: ErrorView },
+  {
+    id,
+    epoch,
+    delaySeconds,
+    quietUntil,
+    error,
+  }: RunClaim & { delaySeconds: number; quietUntil?: Date | undefined; error: ErrorView },
 ): Promise<void> {
   const until = quietUntil ?? null;
   await db.prisma.$executeRaw`
