@@ -95,11 +95,9 @@ export class RunningContainer {
     await Promise.race([waitFor(async () => (await this.probe(which)) === 200, { intervalMs: 500 }), ended]);
   }
 
-  /** Runs the command of its hook, and ends it as the kubelet does. Resolves with the exit code. */
+  /** Ends it as the kubelet does. Resolves with the exit code. */
   async stop(): Promise<number | null> {
     const pid = this.#pid();
-    const hook = this.#container.lifecycle?.preStop.exec.command;
-    if (hook) await execute('nsenter', ['--all', '--root', '--wd', `--target=${pid}`, ...hook]);
     process.kill(pid!, 'SIGTERM');
     return this.exit;
   }

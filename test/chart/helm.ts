@@ -62,7 +62,6 @@ export interface Container {
   readonly livenessProbe?: Probe;
   readonly startupProbe?: Probe;
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
 }
 
 export interface Probe {

@@ -52,12 +52,11 @@ describe.each(VALUES)('with the values %s', (values) => {
   });
 
   test('API and workers answer probes, and stop before they are killed', () => {
-    for (const [role, { containers, terminationGracePeriodSeconds }] of pods.filter(([name]) => name !== 'migrate')) {
+    for (const [, { containers, terminationGracePeriodSeconds }] of pods.filter(([name]) => name !== 'migrate')) {
       expect(terminationGracePeriodSeconds).toBe(30);
       expect(containers[0]?.livenessProbe?.httpGet).toEqual({ path: '/healthz', port: 'probes' });
       expect(containers[0]?.startupProbe?.httpGet).toEqual({ path: '/healthz', port: 'probes' });
       expect(containers[0]?.readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'probes' });
-      expect(containers[0]?.lifecycle !== undefined).toBe(role === 'api');
     }
   });
 
