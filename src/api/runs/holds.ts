@@ -164,7 +164,8 @@ export function holdRoutes({ db, work }: HoldRoutesDependencies): FastifyPluginA
   };
 
   async function approve(hold: HoldRow, approval: HoldApproval): Promise<void> {
-    work?.recordsDeleted(hold, await approveHold(db, hold.id, approval));
+    const deleted = await approveHold(db, hold.id, approval);
+    work?.recordsDeleted(hold, deleted);
   }
 
   /** Approves a hold, unless its list is being walked or another caller has decided on it first. */
