@@ -55,11 +55,13 @@ const SUITE: TestProjectConfiguration[] = [
       include: ['test/**/*.test.ts'],
       exclude: [
         'test/campaign/**',
+        'test/chart/**',
         'test/contract/**',
         'test/dbt/**',
         'test/foreign/**',
         'test/large/**',
         'test/machines/**',
+        'test/monitoring/**',
         'test/pages/**',
         'test/process/**',
         'test/rolling/**',
