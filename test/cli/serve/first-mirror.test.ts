@@ -36,7 +36,15 @@ const walk = (resource: string, result: Partial<WalkRow>) => ({
 
 async function show(...walks: ReturnType<typeof walk>[]): Promise<string> {
   const status = walks.every((one) => one.status === 'succeeded') ? 'succeeded' : 'failed';
-  const run = { id: 'the-run', companyId: 'the-company', status, createdAt: new Date(), error: null, walks } as unknown as RunRow;
+  const run = {
+    id: 'the-run',
+    companyId: 'the-company',
+    status,
+    createdAt: new Date(),
+    startAfter: new Date(),
+    error: null,
+    walks,
+  } as unknown as RunRow;
   const companies = [{ companyId: 'the-company', name: 'Nordlia' }];
   const signal = new AbortController().signal;
   await showFirstMirror({ find: async () => run }, companies, async () => ['the-run'], { signal });
