@@ -103,7 +103,7 @@ export function createMetrics(deps: MetricsDependencies): Registry {
   value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await counted(countLateTokens)).due);
   value(
     'muster_tokens_overdue',
-    'Access tokens that expired before they were refreshed.',
+    'Access tokens that expired before they were refreshed, without those that wait for the end of quiet hours.',
     async () => (await counted(countLateTokens)).overdue,
   );
   value(
