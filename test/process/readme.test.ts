@@ -66,6 +66,16 @@ test('the first command mirrors the sandbox, and the next ones show it', async (
     else expect(stdout + stderr).toMatch(/^(ISSUE .*\n.+|No issues match\.)/);
   }
 
+  for (const [hours, shown] of [
+    ['22:00-06:00', '22:00-06:00'],
+    ['none', 'none'],
+    ['default', 'those of QUIET_HOURS'],
+  ] as const) {
+    const line = command(`./bin/muster quiet-hours --company Acme ${hours}`).replace('Acme', "'Nordlia Helse og Omsorg'");
+    const { stdout } = await promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, ...env } });
+    expect(stdout).toContain(shown);
+  }
+
   // The lessons of the sandbox, in their order. A sync of a company that was revoked fails.
   const shown = new Map<string, string>();
   let lesson = '';
