@@ -16,7 +16,7 @@ const CATALOGUE = {
     pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 20 },
   },
 };
-/** From this request on a walk is held where no trap waits for it: else it is over before anybody could end its worker. */
+/** Behind so many pages a walk is held where no trap waits for it: else it is over before anybody could end its worker. */
 const HALF_WAY = 8;
 /** What a worker says of a run that is no longer its own, or whose connection PostgreSQL has ended. */
 const LOST = /another worker has taken the run over|the database interrupted the run/g;
@@ -81,11 +81,16 @@ const trap = (trigger: string): Pick<Step, 'arm' | 'reach'> => ({
   reach: reachLock,
 });
 
-/** No answer is given to requests behind the half of the walk, until the faults are cleared. */
+/**
+ * No answer is given to requests for pages behind the half of the walk, until the faults are cleared. The pages are those of the walk before, by their
+ * places: requests of one walk arrive in any order.
+ */
 const holdHalfWay: Step['arm'] = async (_, companies) => {
   for (const companyId of companies) {
     const path = `/api/companies/${companyId}/employees`;
-    deployment.sandbox.faults.add({ kind: 'hold' }, { path, skip: HALF_WAY, times: Infinity });
+    const places = new Set(deployment.sandbox.requests.all(path).map(({ input }) => Number(input['skip'])));
+    for (const place of [...places].toSorted((one, other) => one - other).slice(HALF_WAY))
+      deployment.sandbox.faults.add({ kind: 'hold' }, { path, input: { skip: String(place) }, times: Infinity });
   }
 };
 
