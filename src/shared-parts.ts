@@ -49,7 +49,7 @@ import { latenessOf } from './runs/lateness.js';
 import { Runs } from './runs/runs.js';
 import { ensureTypedViews } from './warehouse/typed-views.js';
 
-/** The parts that every role needs, and that do nothing by themselves. */
+/** The parts that every role needs. By themselves they only write down what they count. */
 export async function openSharedParts(config: Config, url: string, logger: Logger, stack: StopStack) {
   const { providers, schedule, quiet, refreshMarginSeconds } = config;
   const clock = systemClock;

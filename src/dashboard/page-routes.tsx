@@ -21,6 +21,7 @@ import { notificationsPage } from './pages/notifications-page.js';
 import { overviewPage } from './pages/overview-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
 import { queuePage } from './pages/queue-page.js';
+import { quietHoursPage } from './pages/quiet-hours-page.js';
 import { recordPage } from './pages/record-page.js';
 import { recordsPage } from './pages/records-page.js';
 import { rejectedPage } from './pages/rejected-page.js';
@@ -55,6 +56,7 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
   '/companies/connect': connectCompanyPage,
   '/companies/:environment/:company_id': companyPage,
   '/companies/:environment/:company_id/forget': forgetPage,
+  '/companies/:environment/:company_id/quiet-hours': quietHoursPage,
   '/companies/:environment/:company_id/remove': removePage,
   '/records': recordsPage,
   '/records/:environment/:company_id/:resource': recordPage,

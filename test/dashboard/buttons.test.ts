@@ -126,6 +126,13 @@ const CASES: Readonly<Record<ActionName, Case>> = {
   'company.verify': ofPressed,
   'company.pause': ofPressed,
   'company.resume': paused,
+  'company.quiet_hours': {
+    fields: () => ({ ...fieldsOf(pressed), quiet_hours: ' 12:00-13:00,07:00-09:00 ' }),
+    after: async () => {
+      const { quietHours } = await admin.db.prisma.connection.findFirstOrThrow({ where: { ...pressed } });
+      expect(quietHours).toBe('07:00-09:00,12:00-13:00');
+    },
+  },
   'company.remove': ofPressed,
   'company.link': ofPressed,
   'record.forget': { fields: record },

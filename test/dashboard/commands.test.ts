@@ -48,6 +48,7 @@ beforeAll(async () => {
     pageOf(company),
     `${pageOf(company)}/forget`,
     `${pageOf(company)}/remove`,
+    `${pageOf(company)}/quiet-hours`,
     pageOf(paused),
     '/records',
     `/records/${company.environment}/${company.companyId}/employees/1`,

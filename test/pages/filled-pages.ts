@@ -149,6 +149,7 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     { name: 'not-done', path: '/companies?undone=company.pause' },
     { name: 'company', path: `/companies/test/${giant.companyId}` },
     { name: 'company-blocked', path: `/companies/test/${blocked!.companyId}` },
+    { name: 'company-quiet-hours', path: `/companies/test/${hostile!.companyId}/quiet-hours` },
     { name: 'company-remove', path: `/companies/test/${hostile!.companyId}/remove` },
     { name: 'company-forget', path: `/companies/test/${hostile!.companyId}/forget` },
     { name: 'records', path: `/records?company=${giant.companyId}&q=a` },

@@ -43,6 +43,7 @@ interface CompanyViewProps {
 
 function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
   const { environment, company_id, name, status, resources } = company;
+  const may = useMay();
   const running = runs.data.find((run) => run.status === 'running' || run.status === 'queued');
   return (
     <>
@@ -74,6 +75,14 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
           {company.quiet_until && (
             <>
               , until <When at={company.quiet_until} />
+            </>
+          )}
+          {may('company.quiet_hours') && (
+            <>
+              {' '}
+              <Link to={`/companies/${environment}/${company_id}/quiet-hours`}>
+                Change<span class="unseen"> the quiet hours</span>
+              </Link>
             </>
           )}
         </Fact>

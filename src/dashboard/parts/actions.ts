@@ -65,6 +65,12 @@ export const ACTIONS = {
     call: (fields) => post(`${ofCompany(fields)}/resume`),
     done: 'The company is synced again.',
   },
+  'company.quiet_hours': {
+    label: 'Set quiet hours',
+    tone: 'main',
+    call: ({ quiet_hours, ...fields }) => post(`${ofCompany(fields)}/quiet-hours`, { quiet_hours: quiet_hours?.trim() || null }),
+    done: 'The quiet hours were set. What waits for the former ones follows at once.',
+  },
   'company.remove': {
     label: 'Remove',
     role: 'admin',

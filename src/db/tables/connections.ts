@@ -70,6 +70,14 @@ export function isOf({ environment, companyId }: CompanyKey): Prisma.Sql {
   return Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid`;
 }
 
+/** The condition that a row of this table is of the company; undefined: of any that has the quiet hours of the installation. */
+export function isQuietWith(company: CompanyKey | undefined, table: 'muster.runs' | 'muster.tokens'): Prisma.Sql {
+  if (company) return isOf(company);
+  const row = Prisma.raw(table);
+  return Prisma.sql`(SELECT TRUE FROM muster.connections c
+    WHERE c.environment = ${row}.environment AND c.company_id = ${row}.company_id AND c.quiet_hours IS NULL)`;
+}
+
 /** Rows of a FROM, `asked`: environment and company_id of each company. */
 export function rowsOf(companies: readonly CompanyKey[]): Prisma.Sql {
   const environments = companies.map(({ environment }) => environment);

@@ -1,9 +1,8 @@
 // muster.tokens, the refreshes that are put off to the end of quiet hours: `quiet_until` is that time, and so is `refresh_at`.
 import type { CompanyKey } from '../../core/company.js';
-import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { isOf } from './connections.js';
+import { isOf, isQuietWith } from './connections.js';
 import type { Lease, StoredToken } from './tokens.js';
 
 /** Puts the due refreshes of these companies off, without those that a process is making. Returns how many. */
@@ -44,14 +43,10 @@ export async function moveQuietRefreshes(
   tx: Pick<Transaction, '$executeRaw'>,
   { company, until }: { company: CompanyKey | undefined; until: Date | null },
 ): Promise<void> {
-  const isMeant = company
-    ? isOf(company)
-    : Prisma.sql`(SELECT TRUE FROM muster.connections c
-        WHERE c.environment = t.environment AND c.company_id = t.company_id AND c.quiet_hours IS NULL)`;
   await tx.$executeRaw`
     WITH moved AS MATERIALIZED (
-      SELECT environment, company_id FROM muster.tokens t
-      WHERE refresh_at > now() AND quiet_until = refresh_at AND refresh_at IS DISTINCT FROM ${until}::timestamptz AND ${isMeant}
+      SELECT environment, company_id FROM muster.tokens
+      WHERE refresh_at > now() AND quiet_until = refresh_at AND refresh_at IS DISTINCT FROM ${until}::timestamptz AND ${isQuietWith(company, 'muster.tokens')}
       FOR UPDATE SKIP LOCKED
     )
     UPDATE muster.tokens t SET refresh_at = COALESCE(${until}::timestamptz, now()), quiet_until = ${until}::timestamptz

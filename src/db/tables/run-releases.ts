@@ -2,10 +2,9 @@
 // `quiet_until` is its `start_after`; any other writer of `start_after` thereby ends that.
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
-import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { isOf } from './connections.js';
+import { isQuietWith } from './connections.js';
 import { type RunClaim, STATUS_OF_ONE } from './runs.js';
 
 /** Gives a claim up, so that any worker may go on with the run. Returns whether it still held. */
@@ -62,14 +61,10 @@ export async function moveQuietRuns(
   tx: Pick<Transaction, '$executeRaw'>,
   { company, until }: { company: CompanyKey | undefined; until: Date | null },
 ): Promise<void> {
-  const isMeant = company
-    ? isOf(company)
-    : Prisma.sql`(SELECT TRUE FROM muster.connections c
-        WHERE c.environment = runs.environment AND c.company_id = runs.company_id AND c.quiet_hours IS NULL)`;
   await tx.$executeRaw`
     UPDATE muster.runs SET start_after = COALESCE(${until}::timestamptz, now()), quiet_until = ${until}::timestamptz
     WHERE id = ANY(ARRAY(
       SELECT id FROM muster.runs WHERE status = 'queued' AND quiet_until = start_after AND start_after > now()
-        AND start_after IS DISTINCT FROM ${until}::timestamptz AND ${isMeant}
+        AND start_after IS DISTINCT FROM ${until}::timestamptz AND ${isQuietWith(company, 'muster.runs')}
       FOR NO KEY UPDATE SKIP LOCKED))`;
 }

@@ -65,6 +65,7 @@ const PAGES: Readonly<Record<string, (part: string) => string>> = {
   'both parts of a company': (part) => `/companies/${part}/${part}`,
   'the id of a company': (part) => `/companies/test/${part}`,
   'an environment': (part) => `/companies/${part}/00000000-0000-4000-8000-000000000000`,
+  'quiet hours': (part) => `/companies/${part}/${part}/quiet-hours`,
   'a removal': (part) => `/companies/${part}/${part}/remove`,
   'a person to forget': (part) => `/companies/${part}/${part}/forget`,
   'a record': (part) => `/records/${part}/${part}/${part}/1`,

@@ -74,6 +74,7 @@ const paths = () => [
   '/companies/connect',
   `/companies/${company.environment}/${company.companyId}`,
   `/companies/${company.environment}/${company.companyId}/remove`,
+  `/companies/${company.environment}/${company.companyId}/quiet-hours`,
   `/companies/${company.environment}/${company.companyId}/forget`,
   '/records',
   `/records/${company.environment}/${company.companyId}/employees/1`,
@@ -202,6 +203,26 @@ test('settings say where each comes from, and nothing of a secret', async () => 
   expect(html).toContain('<code>8080</code>');
   expect(html).toContain('set, and not shown');
   expect(html).toContain('the queue lives in the database');
+});
+
+test('quiet hours of a company are typed, refused with the fault named, and taken back', async () => {
+  const { environment, companyId } = company;
+  const companyPage = `/companies/${environment}/${companyId}`;
+  expect((await page.open(companyPage)).html).toContain(`href="${companyPage}/quiet-hours"`);
+  await page.open(`${companyPage}/quiet-hours`);
+  const fields = { environment, company_id: companyId, back: companyPage };
+  const refused = await page.act('company.quiet_hours', { ...fields, quiet_hours: '7-9' });
+  expect([refused.status, refused.html.includes('These quiet hours cannot be used')]).toEqual([422, true]);
+  for (const [typed, shown, prefilled] of [
+    ['07:00-09:00', '07:00-09:00', 'value="07:00-09:00"'],
+    ['', 'as the installation', 'value'],
+  ] as const) {
+    await page.act('company.quiet_hours', { ...fields, quiet_hours: typed });
+    expect((await page.open(companyPage)).html).toContain(`Quiet hours</dt><dd>${shown}`);
+    expect((await page.open(`${companyPage}/quiet-hours`)).html).toContain(
+      `name="quiet_hours" maxlength="1000" ${prefilled} placeholder`,
+    );
+  }
 });
 
 test('what is not there says so in a page', async () => {
