@@ -13,11 +13,10 @@ import { reportArguments } from './report-arguments.js';
 const checkout = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * 24 is the image's. It runs everything but what asks nothing of Node: the repository's own rules, plans of PostgreSQL, and walks and
- * budgets that are computed without a socket, a file or a timer.
+ * 24 is the image's. It runs everything but what asks nothing of Node or PostgreSQL: the repository's own rules, and walks and budgets that are
+ * computed without a socket, a file or a timer.
  */
-const NOT_OF_NODE =
-  /^test\/project\/|-plans\.test\.ts$|\/simulation\.test\.ts$|\/offset-simulation\.test\.ts$|\/budget\/finding\.test\.ts$/;
+const COMPUTED = /^test\/project\/|\/simulation\.test\.ts$|\/offset-simulation\.test\.ts$|\/budget\/finding\.test\.ts$/;
 
 /**
  * Between 20 and 24, 22 can differ in little. It runs what starts and stops processes, which is where versions do (signals, flags, module
@@ -47,7 +46,7 @@ const OF_22 = [
 ];
 
 const SUITES: Readonly<Record<string, readonly string[]>> = {
-  '24': testFiles().filter((file) => !NOT_OF_NODE.test(file)),
+  '24': testFiles().filter((file) => !COMPUTED.test(file)),
   '22': testFiles().filter((file) => OF_22.some((chosen) => file.startsWith(chosen))),
 };
 
