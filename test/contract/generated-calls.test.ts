@@ -104,6 +104,7 @@ async function known(): Promise<Record<string, string[]>> {
     'rejectHold.id': holdOf('rejected'),
     'redeliverNotification.id': await idsAt('/api/notifications?limit=10'),
     'showIssue.id': await idsAt('/api/issues?limit=10'),
+    'listIssueCompanies.id': ongoing,
     'snoozeIssue.id': ongoing,
     'unsnoozeIssue.id': ongoing,
     // An issue is snoozed for a month at most, which no generated time hits.
