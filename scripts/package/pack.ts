@@ -21,7 +21,7 @@ const NEEDED = [
 
 /** What only a checkout has, and what is this machine's alone. */
 const FOREIGN =
-  /^(?:src|test|scripts|bench\/\w+\.ts|node_modules|\.ci)\b|\.map$|\.env$|\.tsbuildinfo$|\.compile-cache|\.muster\b|secrets\//;
+  /^(?:src|test|scripts|bench\/\w+\.ts|node_modules|\.ci)\b|\.map$|(?:^|\/)\.env$|\.tsbuildinfo$|\.compile-cache|\.muster\b|secrets\//;
 
 /** Packs the checkout, compiled anew, into a folder and returns the file. Throws where the package lacks a file or has one too many. */
 export function packInto(folder: string): string {
