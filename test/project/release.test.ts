@@ -36,8 +36,9 @@ describe('the changelog of a release', () => {
     expect(() => cutChangelog(text, '0.2.0', '2026-11-28')).toThrow(message);
   });
 
-  test('can be cut as it is', () => {
-    expect(() => cutChangelog(read('CHANGELOG.md'), '999.0.0', '2026-11-28')).not.toThrow();
+  test('can be cut as it is, once it has an entry', () => {
+    const withEntry = read('CHANGELOG.md').replace('\n## [Unreleased]\n', '$&\n- An entry.\n');
+    expect(() => cutChangelog(withEntry, '999.0.0', '2026-11-28')).not.toThrow();
   });
 });
 
