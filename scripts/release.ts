@@ -17,7 +17,8 @@ const pathOf = (file: string) => path.join(checkout, file);
 const read = (file: string) => readFileSync(pathOf(file), 'utf8');
 const git = (...args: readonly string[]) => execFileSync('git', args, { cwd: checkout, encoding: 'utf8' }).trim();
 
-const USAGE = 'usage: npm run release -- 0.2.0 [--checked] [--without-image] [--day YYYY-MM-DD] [--branch main] [--output release]';
+const USAGE =
+  'usage: npm run release -- 0.2.0 [--checked] [--without-image] [--day YYYY-MM-DD] [--branch main] [--output release]';
 const { values: options, positionals } = readArguments();
 const [version = ''] = positionals;
 const tag = `v${version}`;

@@ -40,7 +40,9 @@ describe('the units', () => {
     expect(units).toEqual(['muster-api.service', 'muster-migrate.service', 'muster-worker@.service']);
     for (const unit of units) {
       expect(valuesOf(unit, 'ExecStart')).toEqual([
-        expect.stringMatching(/^(\/bin\/sh -c 'until )?\/opt\/muster\/bin\/muster (api$|worker$|migrate --grant-runtime muster_app; do )/),
+        expect.stringMatching(
+          /^(\/bin\/sh -c 'until )?\/opt\/muster\/bin\/muster (api$|worker$|migrate --grant-runtime muster_app; do )/,
+        ),
       ]);
       const loaded = valuesOf(unit, 'LoadCredential').map((value) => value.split(':')[0]);
       const variables = valuesOf(unit, 'Environment').flatMap((value) => value.split(' '));

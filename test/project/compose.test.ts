@@ -189,7 +189,10 @@ test('no secrets are made while .env has one as a value, which no container woul
   expect(status).toBe(1);
   for (const name of old) expect(stderr).toContain(`${name} in .env is not read`);
   expect(readdirSync(folder)).toEqual(['.env']);
-  writeFileSync(path.join(folder, '.env'), `${read('.env.example')}\nNOTIFY_WEBHOOK_URL=\nPRODUCTION_CLIENT_SECRET_FILE=/run/secrets/muster/client_secret\n`);
+  writeFileSync(
+    path.join(folder, '.env'),
+    `${read('.env.example')}\nNOTIFY_WEBHOOK_URL=\nPRODUCTION_CLIENT_SECRET_FILE=/run/secrets/muster/client_secret\n`,
+  );
   expect(make()).toMatchObject({ status: 0, stderr: '' });
 });
 
