@@ -61,7 +61,7 @@ release(cut, migrations);
 
 function readArguments() {
   try {
-    const read = parseArgs({
+    const parsed = parseArgs({
       allowPositionals: true,
       options: {
         help: { type: 'boolean', default: false },
@@ -72,7 +72,7 @@ function readArguments() {
         output: { type: 'string', default: 'release' },
       },
     });
-    if (!read.values.help) return read;
+    if (!parsed.values.help) return parsed;
     console.log(USAGE);
     process.exit(0);
   } catch (error) {
