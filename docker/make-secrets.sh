@@ -2,7 +2,17 @@
 # Makes the secrets of docker-compose.yml in the folder `secrets`, a folder for each who may read them. What is there already stays as it is.
 # Keep a copy of secrets/muster/encryption_keys elsewhere: without it the tokens in the database are lost.
 set -eu
+given=$(sed -n 's/^ *\([A-Z_]*\)_FILE: .*/\1/p' "$(dirname "$0")/../docker-compose.yml")
 cd "${1:-.}"
+
+# Containers get secrets as files only. Values in .env, where version 0.1.0 had them, would be left out without a word, and the tokens in its database need its key.
+for name in $given; do
+  if grep -q "^ *\(export \)\?$name *=." .env 2>/dev/null; then
+    echo "$name in .env is not read. Write its value into a file of secrets/, as docs/upgrading.md says, and take it out of .env." >&2
+    refused=1
+  fi
+done
+[ -z "${refused:-}" ] || exit 1
 
 random() { od -An -tx1 -N24 /dev/urandom | tr -d ' \n'; }
 

@@ -1,6 +1,5 @@
 // Makes a release of the commit that is checked out: versions, changelog, released migrations, one commit and its tag, the package, its bill of
 // materials and the notes. It pushes and publishes nothing; at the end it prints the commands that do.
-// usage: npm run release -- 0.2.0 [--checked] [--without-image] [--day YYYY-MM-DD] [--branch main] [--output release]
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,16 +17,9 @@ const pathOf = (file: string) => path.join(checkout, file);
 const read = (file: string) => readFileSync(pathOf(file), 'utf8');
 const git = (...args: readonly string[]) => execFileSync('git', args, { cwd: checkout, encoding: 'utf8' }).trim();
 
-const { values: options, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    checked: { type: 'boolean', default: false },
-    'without-image': { type: 'boolean', default: false },
-    day: { type: 'string', default: new Date().toISOString().slice(0, 10) },
-    branch: { type: 'string', default: 'main' },
-    output: { type: 'string', default: 'release' },
-  },
-});
+const USAGE =
+  'usage: npm run release -- 0.2.0 [--checked] [--without-image] [--day YYYY-MM-DD] [--branch main] [--output release]';
+const { values: options, positionals } = readArguments();
 const [version = ''] = positionals;
 const tag = `v${version}`;
 
@@ -66,6 +58,28 @@ if (faults.length > 0 || !cut || migrations === undefined) {
   process.exit(2);
 }
 release(cut, migrations);
+
+function readArguments() {
+  try {
+    const parsed = parseArgs({
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', default: false },
+        checked: { type: 'boolean', default: false },
+        'without-image': { type: 'boolean', default: false },
+        day: { type: 'string', default: new Date().toISOString().slice(0, 10) },
+        branch: { type: 'string', default: 'main' },
+        output: { type: 'string', default: 'release' },
+      },
+    });
+    if (!parsed.values.help) return parsed;
+    console.log(USAGE);
+    process.exit(0);
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
+    process.exit(2);
+  }
+}
 
 /** The commit on which the whole release check last ended green in this clone; .ci/release writes it. */
 function checkedCommit(): string | undefined {

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { npmEnvironment } from './npm-environment.js';
@@ -25,6 +26,8 @@ const FOREIGN =
 
 /** Packs the checkout, compiled anew, into a folder and returns the file. Throws where the package lacks a file or has one too many. */
 export function packInto(folder: string): string {
+  // It may have files whose sources are gone, and the compiler's notes say that nothing is to be compiled.
+  rmSync(path.join(checkout, 'dist'), { recursive: true, force: true });
   const args = ['pack', '--json', '--loglevel=error', '--pack-destination', folder];
   const printed = execFileSync('npm', args, { cwd: checkout, env: npmEnvironment(), encoding: 'utf8', maxBuffer: 64 << 20 });
   // `prepare` prints before npm does.

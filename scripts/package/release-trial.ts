@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { npmEnvironment } from './npm-environment.js';
@@ -20,6 +20,8 @@ export function tryRelease(): Promise<void> {
     git('config', 'user.name', 'Trial');
     git('config', 'user.email', 'trial@example.invalid');
     symlinkSync(path.join(checkout, 'node_modules'), path.join(clone, 'node_modules'));
+    mkdirSync(path.join(clone, 'dist'));
+    writeFileSync(path.join(clone, 'dist/gone.js'), '// Its source was removed.\n');
     // A link is no folder, which is what .gitignore names.
     writeFileSync(path.join(clone, '.git/info/exclude'), 'node_modules\n');
     const release = (...args: readonly string[]) => {
@@ -54,6 +56,8 @@ export function tryRelease(): Promise<void> {
     const file = path.join(clone, `release/muster-${VERSION}.tgz`);
     const packed = execFileSync('tar', ['xzOf', file, 'package/package.json'], { encoding: 'utf8' });
     sees((JSON.parse(packed) as { readonly version: string }).version === VERSION, 'the package has another version');
+    const files = execFileSync('tar', ['tzf', file], { encoding: 'utf8' });
+    sees(files.includes('package/dist/cli/main.js') && !files.includes('gone.js'), 'the package was not compiled anew');
     const bill = readFileSync(path.join(clone, `release/muster-${VERSION}.cdx.json`), 'utf8');
     sees(
       bill.includes(`"muster@${VERSION}"`) && !/"prisma@|"typescript@|"vitest@/.test(bill),

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RunningContainer } from './container.js';
 import { find, type Manifest, manifestsOf, podsOf, template } from './helm.js';
@@ -85,16 +86,23 @@ test('API and worker become ready by their probes, as a role without rights on t
 test('KEDA is told how many companies are due, as a role that may see no more than that', async () => {
   const [trigger] = find(manifests, 'ScaledObject').spec['triggers'] as { metadata: { query: string } }[];
   const superuser = await database.connect();
-  await superuser.query('GRANT USAGE ON SCHEMA muster TO keda');
-  await superuser.query('GRANT SELECT (status, start_after) ON muster.runs TO keda');
-  await superuser.query('GRANT SELECT (status, next_sync_at) ON muster.connections TO keda');
+  const document = readFileSync(new URL('../../docs/kubernetes.md', import.meta.url), 'utf8');
+  const grants = [...document.matchAll(/^GRANT .* TO keda;$/gm)].map(([grant]) => grant);
+  expect(grants).toHaveLength(3);
+  for (const grant of grants) await superuser.query(grant);
   await superuser.query(
     `INSERT INTO muster.connections (environment, company_id, next_sync_at) SELECT 'test', gen_random_uuid(), now() + at
      FROM unnest(ARRAY[interval '-1 minute', '-2 minutes', '1 hour']) AS at`,
+  );
+  // Queued runs of paused companies wait until they are resumed; those that a worker has go on.
+  await superuser.query(
+    `WITH company AS (INSERT INTO muster.connections (environment, company_id, paused)
+       SELECT 'test', gen_random_uuid(), paused FROM unnest(ARRAY[true, true, false]) AS paused RETURNING *)
+     INSERT INTO muster.runs (environment, company_id, trigger, mode) SELECT environment, company_id, 'manual', 'resume' FROM company`,
   );
   await superuser.end();
   const keda = await database.connect('keda');
   const { rows } = await keda.query<Record<string, string>>(trigger!.metadata.query);
   await keda.end();
-  expect(rows.map((row) => Object.values(row))).toEqual([['2']]);
+  expect(rows.map((row) => Object.values(row))).toEqual([['3']]);
 });

@@ -91,7 +91,8 @@ describe('the processes', () => {
     const container: Container = {
       name,
       image: '',
-      args: valuesOf('ExecStart')[0]!.split(' ').slice(1),
+      // Of the migration, one try of its loop.
+      args: /\/bin\/muster ([^;]*)/.exec(valuesOf('ExecStart')[0]!)![1]!.split(' '),
       env,
       envFrom: [],
       securityContext: {},

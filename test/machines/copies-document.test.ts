@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { delimiter, dirname } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -36,12 +36,24 @@ afterAll(async () => {
   await backups.server.remove();
 });
 
+/** As libpq reads it: the services `muster` and, where there is an old place, `muster-old`. */
+function services(old: string | undefined): string {
+  return Object.entries({ muster: installation.databaseUrl, ...(old && { 'muster-old': old }) })
+    .map(([name, address]) => {
+      const { hostname, port, pathname, username, password } = new URL(address);
+      return `[${name}]\nhost=${hostname}\nport=${port}\ndbname=${pathname.slice(1)}\nuser=${username}\npassword=${password}\n`;
+    })
+    .join('');
+}
+
 /** In the folder of the dump and the journal. */
-async function run(block: string | undefined, env: Record<string, string> = {}): Promise<void> {
+async function run(block: string | undefined, { old }: { readonly old?: string } = {}): Promise<void> {
   if (block === undefined) throw new Error('The document has no such block of commands');
   untried = untried.filter((one) => one !== block);
+  const PGSERVICEFILE = join(installation.deployment.home, 'pg_service.conf');
+  writeFileSync(PGSERVICEFILE, services(old), { mode: 0o600 });
   const PATH = [BIN, BackupServer.programs, dirname(process.execPath), process.env.PATH].join(delimiter);
-  const shell = startShell(`set -e\n${block}`, installation.deployment.home, { ...installation.commandEnv, ...env, PATH });
+  const shell = startShell(`set -e\n${block}`, installation.deployment.home, { ...installation.commandEnv, PGSERVICEFILE, PATH });
   const { code } = await shell.exit;
   expect(code, `${block}\n${shell.stderr}`).toBe(0);
 }
@@ -98,7 +110,7 @@ test('an installation is moved, and readers of its feed go on', async () => {
   await installation.stop();
   const old = installation.databaseUrl;
   installation.databaseUrl = await backups.emptyPlace();
-  await run(move, { OLD_DATABASE_URL: old });
+  await run(move, { old });
   await installation.start();
   await installation.issue('database_copied');
   await run(adopt);

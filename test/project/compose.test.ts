@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { pairs, parseDockerfile } from '../../scripts/docker/dockerfile.js';
 import { loadServerConfig } from '../../src/config/config.js';
@@ -177,6 +177,32 @@ test('its secrets are made once, are nobody else\u2019s on this machine, and are
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('no secrets are made while .env has one as a value, which no container would get', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'muster-secrets-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const make = () => spawnSync('sh', [path.join(PROJECT, 'docker/make-secrets.sh'), folder], { encoding: 'utf8' });
+  const old = ['MUSTER_ENCRYPTION_KEYS', 'MUSTER_ADMIN_TOKEN', 'PRODUCTION_CLIENT_SECRET', 'NOTIFY_WEBHOOK_URL'];
+  writeFileSync(path.join(folder, '.env'), old.map((name) => `${name}=a\n`).join(''));
+  const { status, stderr } = make();
+  expect(status).toBe(1);
+  for (const name of old) expect(stderr).toContain(`${name} in .env is not read`);
+  expect(readdirSync(folder)).toEqual(['.env']);
+  writeFileSync(
+    path.join(folder, '.env'),
+    `${read('.env.example')}\nNOTIFY_WEBHOOK_URL=\nPRODUCTION_CLIENT_SECRET_FILE=/run/secrets/muster/client_secret\n`,
+  );
+  expect(make()).toMatchObject({ status: 0, stderr: '' });
+});
+
+test('the example of a catalogue mounts it into each service that is told of it', () => {
+  const [, lines = ''] = /as in\n((?:# {3}.*\n)+)/.exec(read('.env.example')) ?? [];
+  const override = parse(lines.replaceAll(/^# {3}/gm, '')) as { readonly services: Readonly<Record<string, Service>> };
+  const told = services.filter(([, { environment = {} }]) => 'MUSTER_CATALOGUE' in environment).map(([name]) => name);
+  expect(Object.keys(override.services)).toEqual(told);
+  for (const { volumes } of Object.values(override.services))
+    expect(volumes).toEqual(['./catalogue.yaml:/etc/muster/catalogue.yaml:ro']);
 });
 
 test('the image sets settings that exist', () => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -36,9 +37,22 @@ describe('the changelog of a release', () => {
     expect(() => cutChangelog(text, '0.2.0', '2026-11-28')).toThrow(message);
   });
 
-  test('can be cut as it is', () => {
-    expect(() => cutChangelog(read('CHANGELOG.md'), '999.0.0', '2026-11-28')).not.toThrow();
+  test('can be cut as it is, once it has an entry', () => {
+    const withEntry = read('CHANGELOG.md').replace('\n## [Unreleased]\n', '$&\n- An entry.\n');
+    expect(() => cutChangelog(withEntry, '999.0.0', '2026-11-28')).not.toThrow();
   });
+});
+
+test.each([
+  ['--help', 0, ''],
+  ['--chekced', 2, "Unknown option '--chekced'"],
+])('`npm run release -- %s` says the usage', (option, code, problem) => {
+  const script = fileURLToPath(new URL('../../scripts/release.ts', import.meta.url));
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', script, option], { encoding: 'utf8' });
+  expect(status).toBe(code);
+  expect(stdout + stderr).toContain('usage: npm run release -- 0.2.0 [--checked]');
+  expect(stderr).toContain(problem);
+  expect(stderr).not.toMatch(/^ +at /m);
 });
 
 describe('the migrations of a release', () => {
