@@ -105,7 +105,7 @@ export async function requestRuns(
   for (const run of answering) answers.set(keyText(run), run);
   const idle = syncable.filter((company) => !answers.has(keyText(company)));
   const isReplaced = ({ id }: LastRun) => replaced.includes(id);
-  const unfinished = runs.filter((run) => isReplaced(run) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps.now)));
+  const unfinished = runs.filter((run) => isReplaced(run) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps)));
   const replacing = new Set(runs.filter(isReplaced).map(keyText));
   const due = options.listTimesOf && (await takeDue(tx, idle.flatMap(options.listTimesOf), catalogue));
   const walked = due ? idle.filter((company) => due.has(keyText(company))) : idle;
@@ -241,11 +241,15 @@ async function availableLists(tx: Transaction, company: CompanyKey, { endpoints 
 }
 
 /** Whether the walks of a company's last run may be continued. A run that succeeded has none to continue. */
-function mayGoOnFrom(run: LastRun, companies: readonly LockedConnection[], now: number): boolean {
-  const since = companies.find((company) => keyText(company) === keyText(run))?.createdAt;
+function mayGoOnFrom(
+  run: LastRun,
+  companies: readonly LockedConnection[],
+  { quiet, now }: Pick<RequestDependencies, 'quiet' | 'now'>,
+): boolean {
+  const company = companies.find((each) => keyText(each) === keyText(run));
   // Checkpoints from before the company was removed are gone.
-  if (run.status === 'succeeded' || since === undefined || run.createdAt < since) return false;
-  return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;
+  if (run.status === 'succeeded' || company === undefined || run.createdAt < company.createdAt) return false;
+  return run.finishedAt !== null && run.finishedAt.getTime() >= quiet.countBack(company.quietHours, now, CHECKPOINT_MAX_AGE_MS);
 }
 
 function refusalOf(connection: LockedConnection): MusterError {
