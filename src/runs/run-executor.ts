@@ -203,10 +203,10 @@ export class RunExecutor {
     return 'over';
   }
 
-  /** The end of the quiet hours that the company is in, now or in `inMs`; undefined if it is in none. */
-  #quietEnd({ quietHours }: LeasedRun, inMs = 0): number | undefined {
+  /** The end of the quiet hours that the company is in; undefined if it is in none. */
+  #quietEnd({ quietHours }: LeasedRun): number | undefined {
     const { quiet, clock } = this.#deps;
-    return quiet.endOf(quietHours, clock.now() + inMs);
+    return quiet.endOf(quietHours, clock.now());
   }
 
   /** A run is urgent, since a person waits for it, unless the schedule or a request for many companies has made it. */
@@ -256,13 +256,12 @@ export class RunExecutor {
   }
 
   async #retryOrFail(
-    leased: LeasedRun,
+    { run }: LeasedRun,
     failures: readonly Pick<WalkFailure, 'error' | 'mayPass'>[],
     error: ErrorView,
     log: Logger,
   ): Promise<void> {
     const { db } = this.#deps;
-    const { run } = leased;
     const delaySeconds = retryDelay(run.attempts, failures);
     failSpan(error);
     addToSpan({ 'muster.attempt.retry_in_seconds': delaySeconds });
@@ -271,8 +270,7 @@ export class RunExecutor {
       await this.#finish(run, 'failed', error);
     } else {
       log.warn({ err: failures[0]?.error, retry_in_seconds: delaySeconds }, `run waits to retry: ${error.code}`);
-      const end = this.#quietEnd(leased, delaySeconds * 1_000);
-      await postponeRun(db, { ...run, delaySeconds, error, ...(end !== undefined && { quietUntil: new Date(end) }) });
+      await postponeRun(db, { ...run, delaySeconds, error });
     }
   }
 }

@@ -145,14 +145,23 @@ describe('a run', () => {
     expect(await harness.work(stopped.id)).toMatchObject({ status: 'succeeded' });
   });
 
-  test('that fails waits to retry until they end, and is no less a retry', async () => {
+  test('that fails waits for its retry, and from there until they end', async () => {
     sandbox.faults.add({ kind: 'status', status: 503 }, { path: '/departments', times: Infinity });
     const { id } = await harness.runs.request({ company, trigger: 'manual' });
     // The first retry comes after ten seconds.
     turned = opens - systemClock.now() - 5_000;
-    const run = await harness.work(id);
+    const failed = await harness.work(id);
     sandbox.faults.clear();
-    expect(run).toMatchObject({
+    expect(failed).toMatchObject({ status: 'queued', attempts: 1, error: { code: 'walks_failed' } });
+    expect(failed).not.toHaveProperty('waits_until');
+    // A worker that starts does not hasten the retry, which the service may have asked to wait.
+    await followQuietHours(database.db, { quiet, clock });
+    await changeQuietHours(database.db, { company, quietHours: null }, { quiet, clock });
+    expect(await harness.read(id)).toEqual(failed);
+
+    enter();
+    await database.db.pool.query('UPDATE muster.runs SET start_after = now() WHERE id = $1', [id]);
+    expect(await harness.work(id)).toMatchObject({
       status: 'queued',
       attempts: 1,
       waits_until: ending,

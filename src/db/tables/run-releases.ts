@@ -15,24 +15,16 @@ export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise
 }
 
 /**
- * Gives a claim up after a failed attempt: the run is queued again, and starts in `delaySeconds` at the earliest, or at the end of the quiet hours in
- * which that would be. A run that was cancelled is due at once, and the next claim sees the cancellation.
+ * Gives a claim up after a failed attempt: the run is queued again, and starts in `delaySeconds` at the earliest. If that is in quiet hours, the next
+ * claim puts it off. A run that was cancelled is due at once, and the next claim sees the cancellation.
  */
 export async function postponeRun(
   db: Database,
-  {
-    id,
-    epoch,
-    delaySeconds,
-    quietUntil,
-    error,
-  }: RunClaim & { delaySeconds: number; quietUntil?: Date | undefined; error: ErrorView },
+  { id, epoch, delaySeconds, error }: RunClaim & { delaySeconds: number; error: ErrorView },
 ): Promise<void> {
-  const until = quietUntil ?? null;
   await db.prisma.$executeRaw`
-    UPDATE muster.runs SET status = 'queued', holder = NULL, attempts = attempts + 1, quiet_until = ${until}::timestamptz,
-      start_after = CASE WHEN cancel_requested THEN now()
-        ELSE COALESCE(${until}::timestamptz, now() + make_interval(secs => ${delaySeconds})) END,
+    UPDATE muster.runs SET status = 'queued', holder = NULL, attempts = attempts + 1, quiet_until = NULL,
+      start_after = CASE WHEN cancel_requested THEN now() ELSE now() + make_interval(secs => ${delaySeconds}) END,
       error = ${JSON.stringify(error)}::jsonb
     WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
 }
