@@ -1,4 +1,5 @@
 import { IANAZone } from 'luxon';
+import { clockChange } from './cron.js';
 import { MusterError } from './errors.js';
 
 /** A window of local time, in minutes since midnight: `from` is quiet, `to` is not. It does not pass midnight; 1440 is midnight at its end. */
@@ -115,9 +116,9 @@ export class QuietHours {
     return since - left;
   }
 
-  /** The longest time without a break in which the installation asks nothing, in milliseconds, on a day without a change of the clocks. */
+  /** The longest time without a break in which the installation asks nothing, in milliseconds, with the hour that a change of the clocks may add. */
   get longestMs(): number {
-    return longestQuietMs(this.#installation);
+    return this.#installation.length === 0 ? 0 : longestQuietMs(this.#installation) + clockChange(this.#zone.name);
   }
 
   #windowsOf(own: string | null): QuietWindows {
