@@ -194,10 +194,11 @@ export class RunExecutor {
   /** Gives the claim up on a run that goes on: in quiet hours it is put off to their end, otherwise any worker may go on with it. */
   async #giveUp(leased: LeasedRun, { isAsked }: { isAsked: boolean }, log: Logger): Promise<'continue' | 'over'> {
     const { db } = this.#deps;
+    const { run, quietHours } = leased;
     const end = this.#quietEnd(leased);
-    if (end === undefined) return (await releaseRun(db, leased.run)) ? 'continue' : 'over';
-    const quietUntil = new Date(end);
-    await putOffRun(db, { ...leased.run, quietUntil, isAsked });
+    const quietUntil = end === undefined ? undefined : new Date(end);
+    if (!quietUntil || !(await putOffRun(db, { ...run, quietHours, quietUntil, isAsked })))
+      return (await releaseRun(db, run)) ? 'continue' : 'over';
     addToSpan({ 'muster.attempt.interrupted': 'quiet_hours' });
     log.info({ until: quietUntil.toISOString() }, 'the run waits for the end of the quiet hours');
     return 'over';
