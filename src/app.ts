@@ -108,7 +108,7 @@ async function startWorker(config: Config, shared: SharedParts, stack: StopStack
   const executor = new RunExecutor({
     ...shared,
     tokensOf: (company) => tokens.sourceFor(company),
-    store: new WalkStore(db, clock, skipUnchanged, shared.suppressions, shared.work),
+    store: new WalkStore({ ...shared, comparisons: skipUnchanged }),
     rowHashOf: skipUnchanged.rowHashOf,
   });
   const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases: new RunLeases(db, name, logger), concurrency });

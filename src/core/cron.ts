@@ -74,7 +74,7 @@ const longestOf = (gaps: readonly number[]) => gaps.reduce((one, other) => Math.
 const shortestOf = (gaps: readonly number[]) => gaps.reduce((one, other) => Math.min(one, other));
 
 /** How far the clocks of a time zone are set back in a year, in milliseconds; 0 where they are not. */
-function clockChange(timezone: string): number {
+export function clockChange(timezone: string): number {
   const format = new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
   const offsets = Array.from({ length: 26 }, (_, n) => {
     const name = format.formatToParts(FIRST_DAY + n * 14 * DAY).find(({ type }) => type === 'timeZoneName')!.value;

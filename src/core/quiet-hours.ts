@@ -1,4 +1,5 @@
 import { IANAZone } from 'luxon';
+import { clockChange } from './cron.js';
 import { MusterError } from './errors.js';
 
 /** A window of local time, in minutes since midnight: `from` is quiet, `to` is not. It does not pass midnight; 1440 is midnight at its end. */
@@ -97,9 +98,27 @@ export class QuietHours {
     }
   }
 
-  /** The longest time without a break in which the installation asks nothing, in milliseconds, on a day without a change of the clocks. */
+  /**
+   * The moment before `at` since which `ms` have passed outside quiet hours: an age limit in which they do not count. All are milliseconds, and `own` is
+   * as for `endOf`. A change of the clocks in between moves the moment by that hour at most.
+   */
+  countBack(own: string | null, at: number, ms: number): number {
+    const windows = this.#windowsOf(own).toReversed();
+    let [since, left] = [at, ms];
+    for (let midnight = at - this.#msOfDay(at); windows.length > 0; midnight -= DAY_MINUTES * MINUTE_MS)
+      for (const { from, to } of windows) {
+        const [opens, ends] = [midnight + from * MINUTE_MS, midnight + to * MINUTE_MS];
+        if (opens >= since) continue;
+        if (since - ends >= left) return since - left;
+        left -= Math.max(0, since - ends);
+        since = opens;
+      }
+    return since - left;
+  }
+
+  /** The longest time without a break in which the installation asks nothing, in milliseconds, with the hour that a change of the clocks may add. */
   get longestMs(): number {
-    return longestQuietMs(this.#installation);
+    return this.#installation.length === 0 ? 0 : longestQuietMs(this.#installation) + clockChange(this.#zone.name);
   }
 
   #windowsOf(own: string | null): QuietWindows {

@@ -6,7 +6,7 @@
 //   requests for many       they wait                           counts as the requested run
 //   anything else           is the requested run                is the requested run
 //
-// A run that waits to retry may do so for an hour: the night replaces it, and so does a request for many if it walks lists by their schedules. A list that is
+// A run that waits for the end of quiet hours gets the requested lists that it lacks. A run that waits to retry may do so for an hour: the night replaces it, and so does a request for many if it walks lists by their schedules. A list that is
 // due waits for it, too, since a run of that list would end the retries of the others.
 import { type CompanyKey, keyText } from '../core/company.js';
 import type { LastRun, SyncTrigger } from '../db/tables/runs.js';

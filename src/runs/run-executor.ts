@@ -194,19 +194,20 @@ export class RunExecutor {
   /** Gives the claim up on a run that goes on: in quiet hours it is put off to their end, otherwise any worker may go on with it. */
   async #giveUp(leased: LeasedRun, { isAsked }: { isAsked: boolean }, log: Logger): Promise<'continue' | 'over'> {
     const { db } = this.#deps;
+    const { run, quietHours } = leased;
     const end = this.#quietEnd(leased);
-    if (end === undefined) return (await releaseRun(db, leased.run)) ? 'continue' : 'over';
-    const quietUntil = new Date(end);
-    await putOffRun(db, { ...leased.run, quietUntil, isAsked });
+    const quietUntil = end === undefined ? undefined : new Date(end);
+    if (!quietUntil || !(await putOffRun(db, { ...run, quietHours, quietUntil, isAsked })))
+      return (await releaseRun(db, run)) ? 'continue' : 'over';
     addToSpan({ 'muster.attempt.interrupted': 'quiet_hours' });
     log.info({ until: quietUntil.toISOString() }, 'the run waits for the end of the quiet hours');
     return 'over';
   }
 
-  /** The end of the quiet hours that the company is in, now or in `inMs`; undefined if it is in none. */
-  #quietEnd({ quietHours }: LeasedRun, inMs = 0): number | undefined {
+  /** The end of the quiet hours that the company is in; undefined if it is in none. */
+  #quietEnd({ quietHours }: LeasedRun): number | undefined {
     const { quiet, clock } = this.#deps;
-    return quiet.endOf(quietHours, clock.now() + inMs);
+    return quiet.endOf(quietHours, clock.now());
   }
 
   /** A run is urgent, since a person waits for it, unless the schedule or a request for many companies has made it. */
@@ -256,13 +257,12 @@ export class RunExecutor {
   }
 
   async #retryOrFail(
-    leased: LeasedRun,
+    { run }: LeasedRun,
     failures: readonly Pick<WalkFailure, 'error' | 'mayPass'>[],
     error: ErrorView,
     log: Logger,
   ): Promise<void> {
     const { db } = this.#deps;
-    const { run } = leased;
     const delaySeconds = retryDelay(run.attempts, failures);
     failSpan(error);
     addToSpan({ 'muster.attempt.retry_in_seconds': delaySeconds });
@@ -271,8 +271,7 @@ export class RunExecutor {
       await this.#finish(run, 'failed', error);
     } else {
       log.warn({ err: failures[0]?.error, retry_in_seconds: delaySeconds }, `run waits to retry: ${error.code}`);
-      const end = this.#quietEnd(leased, delaySeconds * 1_000);
-      await postponeRun(db, { ...run, delaySeconds, error, ...(end !== undefined && { quietUntil: new Date(end) }) });
+      await postponeRun(db, { ...run, delaySeconds, error });
     }
   }
 }

@@ -20,6 +20,7 @@ import {
   type VerifyTrigger,
 } from '../db/tables/runs.js';
 import { type ListTime, takeDueLists } from '../db/tables/scheduled-lists.js';
+import { lockQuietRuns, placeWalks } from '../db/tables/walk-additions.js';
 import { insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';
 import { CHECKPOINT_MAX_AGE_MS } from '../walks/walk-checkpoint.js';
 import { among, awaits, isActive, isReplacedBy, without } from './awaited-runs.js';
@@ -57,7 +58,7 @@ export type RequestOutcomes = ReadonlyMap<string, ClaimableRun | MusterError>;
 
 /**
  * Returns the queued or running run of each company, or a new one. A run that waits to retry starts now, and in quiet hours at their end,
- * as a new one does. If the schedule asks, such a run ends, since it would walk only its unfinished lists: a new run walks these and every
+ * as a new one does; one that waits for their end gets the lists that it lacks. If the schedule asks, such a run ends, since it would walk only its unfinished lists: a new run walks these and every
  * list of the night. For a company that cannot be synced, it returns the error: company_paused, reauthorization_required. A company that is
  * gone, not due, not requested or awaited (`awaits`) has no outcome. With `skipLocked`, a company whose connection another transaction has
  * locked has none either, so that a request for many companies never waits.
@@ -101,11 +102,12 @@ export async function requestRuns(
     tx,
     answering.map((run) => ({ id: run.id, quietUntil: quietUntil(connectionOf.get(keyText(run))!, deps) })),
   );
+  await addLists(tx, answering, resourcesOf, catalogue);
   if (ASKED_FOR.has(options.trigger) && syncable.length > 0) await hastenRefreshes(tx, { companies: syncable });
   for (const run of answering) answers.set(keyText(run), run);
   const idle = syncable.filter((company) => !answers.has(keyText(company)));
   const isReplaced = ({ id }: LastRun) => replaced.includes(id);
-  const unfinished = runs.filter((run) => isReplaced(run) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps.now)));
+  const unfinished = runs.filter((run) => isReplaced(run) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps)));
   const replacing = new Set(runs.filter(isReplaced).map(keyText));
   const due = options.listTimesOf && (await takeDue(tx, idle.flatMap(options.listTimesOf), catalogue));
   const walked = due ? idle.filter((company) => due.has(keyText(company))) : idle;
@@ -113,6 +115,36 @@ export async function requestRuns(
   for (const run of await createRuns(tx, walked, { unfinished, replacing }, planned, deps)) answers.set(keyText(run), run);
   await planNights(tx, options.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null), options, deps);
   return answers;
+}
+
+/**
+ * Gives the runs among these that wait for the end of quiet hours the requested lists that they lack: such a run may wait for one list only, and a night
+ * that it stands for would go without the others.
+ */
+async function addLists(
+  tx: Transaction,
+  runs: readonly LastRun[],
+  resourcesOf: (company: CompanyKey) => readonly string[] | undefined,
+  { endpoints }: Catalogue,
+): Promise<void> {
+  if (runs.length === 0) return;
+  const waiting = await lockQuietRuns(tx, { ids: runs.map(({ id }) => id) });
+  const walks = await walksOfRuns(tx, { runIds: waiting.map(({ id }) => id) });
+  const order = endpoints.map(({ resource }) => resource);
+  const placed = waiting.flatMap(({ id: runId, environment, companyId }) => {
+    const has = new Map(
+      walks
+        .filter((walk) => walk.companyId === companyId && walk.environment === environment)
+        .map((walk) => [walk.resource, walk.id]),
+    );
+    const wanted = resourcesOf({ environment, companyId }) ?? order;
+    const all = order.filter((resource) => has.has(resource) || wanted.includes(resource));
+    if (all.every((resource) => has.has(resource))) return [];
+    // The entry of a list may have left the catalogue.
+    const resources = [...all, ...[...has.keys()].filter((resource) => !all.includes(resource))];
+    return resources.map((resource, position) => ({ environment, companyId, runId, resource, position, id: has.get(resource) }));
+  });
+  if (placed.length > 0) await placeWalks(tx, placed);
 }
 
 /** Sets the next nightly sync. Where every list has a schedule of its own, there is none. */
@@ -241,11 +273,15 @@ async function availableLists(tx: Transaction, company: CompanyKey, { endpoints 
 }
 
 /** Whether the walks of a company's last run may be continued. A run that succeeded has none to continue. */
-function mayGoOnFrom(run: LastRun, companies: readonly LockedConnection[], now: number): boolean {
-  const since = companies.find((company) => keyText(company) === keyText(run))?.createdAt;
+function mayGoOnFrom(
+  run: LastRun,
+  companies: readonly LockedConnection[],
+  { quiet, now }: Pick<RequestDependencies, 'quiet' | 'now'>,
+): boolean {
+  const company = companies.find((each) => keyText(each) === keyText(run));
   // Checkpoints from before the company was removed are gone.
-  if (run.status === 'succeeded' || since === undefined || run.createdAt < since) return false;
-  return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;
+  if (run.status === 'succeeded' || company === undefined || run.createdAt < company.createdAt) return false;
+  return run.finishedAt !== null && run.finishedAt.getTime() >= quiet.countBack(company.quietHours, now, CHECKPOINT_MAX_AGE_MS);
 }
 
 function refusalOf(connection: LockedConnection): MusterError {

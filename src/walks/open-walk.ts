@@ -1,3 +1,4 @@
+import type { OwnQuietHours } from '../db/tables/connections.js';
 import type { WalkClaim } from '../db/tables/walks.js';
 import type { Sign } from '../pagers/around.js';
 import type { ListSuppressions } from '../privacy/suppressions.js';
@@ -12,7 +13,7 @@ import type { WalkCheckpoint } from './walk-checkpoint.js';
 export const ATTEMPTS_BEFORE_ANY_WORDS = 5;
 
 /** A walk that this worker has taken: no other worker can write to its list before it takes the walk in turn. */
-export interface OpenWalk extends WalkClaim {
+export interface OpenWalk extends WalkClaim, OwnQuietHours {
   readonly runId: string;
   /** The grant under which all of it is received. */
   readonly grantNumber: number;

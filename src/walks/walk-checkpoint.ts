@@ -3,7 +3,7 @@ import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
 import type { ReceivedPage } from './received-page.js';
 import type { Proof, UnverifiedReason } from './verification.js';
 
-/** A checkpoint older than this is not gone on from: too much may have changed upstream since. */
+/** A checkpoint older than this is not gone on from: too much may have changed upstream since. Quiet hours do not count. */
 export const CHECKPOINT_MAX_AGE_MS = 6 * 3_600_000;
 
 /** The walk's state as it is stored with every page: with the ledger, all that is needed to continue. */

@@ -17,18 +17,17 @@ export type WalkEnding = WalkOutcome & { readonly matched?: readonly string[] | 
 
 /**
  * Ends a walk that read its list to the end, with the deletions that it proved and the ledgers that no walk refers to any more: one step, or
- * a transaction where rows may be gone. Throws `fenced`.
+ * a transaction where rows may be gone. `parentsSince`: parents that were proved earlier prove nothing any more. Throws `fenced`.
  */
 export async function endWalk(
   db: Database,
   walk: OpenWalk,
   { matched = [], ...proved }: WalkEnding,
   endpoint: Endpoint,
-  now: number,
-  work?: WorkMetrics,
+  { now, parentsSince, work }: { readonly now: number; readonly parentsSince: number; readonly work: WorkMetrics | undefined },
 ): Promise<void> {
   const { list, comparison } = walk;
-  const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(db, list, endpoint.parent, now);
+  const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(db, list, endpoint.parent, parentsSince);
   const outcome: WalkOutcome =
     parents === null && proved.kind === 'verified'
       ? { kind: 'unverified', reason: await reasonOfParents(db, walk, endpoint.parent!) }
@@ -84,14 +83,14 @@ async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWal
   return found;
 }
 
-/** Parents that were proved longer ago may lack some that have come since. */
-const PARENTS_MAX_AGE_MS = 6 * 3_600_000;
+/** Parents that were proved longer ago may lack some that have come since. Quiet hours do not count: no list could be read over them otherwise. */
+export const PARENTS_MAX_AGE_MS = 6 * 3_600_000;
 
 /**
  * When the parents were last verified, if that was by their newest walk, under the present grant, and not long ago: only then are all of them known,
  * and a child that was not received is gone. Else null.
  */
-async function parentsVerifiedAt({ prisma }: Database, list: ListKey, parent: string, now: number): Promise<Date | null> {
+async function parentsVerifiedAt({ prisma }: Database, list: ListKey, parent: string, since: number): Promise<Date | null> {
   const proved = await findProof(prisma, { ...list, resource: parent });
-  return proved && proved.verifiedAt.getTime() > now - PARENTS_MAX_AGE_MS ? proved.verifiedAt : null;
+  return proved && proved.verifiedAt.getTime() > since ? proved.verifiedAt : null;
 }

@@ -3,10 +3,12 @@ import { fingerprint } from '../catalogue/fingerprint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import { type ErrorView, MusterError } from '../core/errors.js';
+import type { QuietHours } from '../core/quiet-hours.js';
 import type { Database } from '../db/connection/database.js';
 import { sqlState } from '../db/connection/sql-state.js';
 import { wasRolledBack } from '../db/connection/step.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
+import type { OwnQuietHours } from '../db/tables/connections.js';
 import { forgetPages, hasMovedRecords, readReceived } from '../db/tables/ledger.js';
 import { fenced, findIdField, findProof, type ListKey, recordUnstable } from '../db/tables/lists.js';
 import { lockRun, type RunClaim } from '../db/tables/runs.js';
@@ -33,22 +35,34 @@ import { type CountedPage, type PagesToCommit, pageToWrite, writeOf } from './pa
 import { PassMemory } from './pass-memory.js';
 import type { ReceivedPage } from './received-page.js';
 import { CHECKPOINT_MAX_AGE_MS, type WalkCheckpoint } from './walk-checkpoint.js';
-import { endWalk, type WalkEnding } from './walk-end.js';
+import { endWalk, PARENTS_MAX_AGE_MS, type WalkEnding } from './walk-end.js';
 
 const UNIQUE_VIOLATION = '23505';
+
+interface StoreDependencies {
+  readonly db: Database;
+  readonly clock: Clock;
+  /** Checkpoints and proofs of parents do not age in them. */
+  readonly quiet: QuietHours;
+  readonly comparisons: Comparisons;
+  readonly suppressions: Pick<Suppressions, 'of'>;
+  /** Counts what is committed. */
+  readonly work?: WorkMetrics | undefined;
+}
 
 /** Opens, commits and ends walks in the database, by a step each where possible. Every write locks the list first. */
 export class WalkStore {
   readonly #db: Database;
   readonly #clock: Clock;
+  readonly #quiet: QuietHours;
   readonly #comparisons: Comparisons;
   readonly #suppressions: Pick<Suppressions, 'of'>;
   readonly #work: WorkMetrics | undefined;
 
-  /** `work`: counts what is committed. */
-  constructor(db: Database, clock: Clock, comparisons: Comparisons, suppressions: Pick<Suppressions, 'of'>, work?: WorkMetrics) {
+  constructor({ db, clock, quiet, comparisons, suppressions, work }: StoreDependencies) {
     this.#db = db;
     this.#clock = clock;
+    this.#quiet = quiet;
     this.#comparisons = comparisons;
     this.#suppressions = suppressions;
     this.#work = work;
@@ -60,7 +74,10 @@ export class WalkStore {
    * when the catalogue would name the list's records by another member, `mark_key_unreadable` when it is not known who was forgotten.
    */
   async open(
-    walk: { readonly id: string; readonly run: RunClaim & { readonly company: CompanyKey; readonly attempts?: number } },
+    walk: {
+      readonly id: string;
+      readonly run: RunClaim & OwnQuietHours & { readonly company: CompanyKey; readonly attempts?: number };
+    },
     endpoint: Endpoint,
     countsAsResumed: boolean,
   ): Promise<OpenWalk> {
@@ -80,7 +97,7 @@ export class WalkStore {
         rules: storedRules(endpoint.privacy),
         // Parents that have come since may precede the one that is read, and would never be asked for.
         parentsWalkId: parents?.walkId ?? null,
-        checkpointSince: new Date(this.#clock.now() - CHECKPOINT_MAX_AGE_MS),
+        checkpointSince: new Date(this.#quiet.countBack(run.quietHours, this.#clock.now(), CHECKPOINT_MAX_AGE_MS)),
         startedAt: new Date(this.#clock.now()),
         mayGoByAnother: comparisons.goesByAnother,
         isOptional: endpoint.optional === true,
@@ -109,6 +126,7 @@ export class WalkStore {
       id,
       runId: run.id,
       list,
+      quietHours: run.quietHours,
       epoch,
       grantNumber,
       wasRead,
@@ -232,7 +250,9 @@ export class WalkStore {
 
   /** Ends a walk that read its list to the end. Only a verified one deletes. */
   async finish(walk: OpenWalk, ending: WalkEnding, endpoint: Endpoint): Promise<void> {
-    await endWalk(this.#db, walk, ending, endpoint, this.#clock.now(), this.#work);
+    const now = this.#clock.now();
+    const parentsSince = this.#quiet.countBack(walk.quietHours, now, PARENTS_MAX_AGE_MS);
+    await endWalk(this.#db, walk, ending, endpoint, { now, parentsSince, work: this.#work });
   }
 
   /**

@@ -129,3 +129,27 @@ describe('the end', () => {
     );
   });
 });
+
+describe('an age limit without the quiet hours', () => {
+  const back = (text: string, at: string, hours: number, own: string | null = null) => {
+    const quiet = new QuietHours({ windows: windowsOf(text), timezone: 'UTC' });
+    return new Date(quiet.countBack(own, Date.parse(at), hours * 60 * MINUTE)).toISOString();
+  };
+
+  test.each([
+    ['22:00-06:00', '2026-11-28T05:00:00.000Z', 6, '2026-11-27T16:00:00.000Z'],
+    ['22:00-06:00', '2026-11-28T07:00:00.000Z', 6, '2026-11-27T17:00:00.000Z'],
+    ['22:00-06:00', '2026-11-28T12:00:00.000Z', 6, '2026-11-28T06:00:00.000Z'],
+    ['22:00-06:00', '2026-11-28T12:30:00.000Z', 6, '2026-11-28T06:30:00.000Z'],
+    ['07:00-09:00,12:00-13:00', '2026-11-28T14:00:00.000Z', 6, '2026-11-28T05:00:00.000Z'],
+    // Four hours of each day are left.
+    ['06:00-20:00,22:00-04:00', '2026-11-28T05:00:00.000Z', 6, '2026-11-26T21:00:00.000Z'],
+  ])('of %s, at %s by %i hours', (text, at, hours, since) => {
+    expect(back(text, at, hours)).toBe(since);
+  });
+
+  test('is that of a company with hours of its own, or with none', () => {
+    expect(back('22:00-06:00', '2026-11-28T05:00:00.000Z', 6, 'none')).toBe('2026-11-27T23:00:00.000Z');
+    expect(back('22:00-06:00', '2026-11-28T05:00:00.000Z', 6, '04:00-05:00')).toBe('2026-11-27T22:00:00.000Z');
+  });
+});

@@ -41,3 +41,10 @@ test('a turn in quiet hours waits for the end of the longest', () => {
     own: { shifts: expect.closeTo(1.25 + 2, 6) },
   });
 });
+
+test('the hour that the clocks are set back makes quiet hours longer', () => {
+  const windows = [{ from: 60, to: 180 }];
+  expect(latenessOf(settings('Europe/Copenhagen', windows), catalogueOf({ shifts: '0 * * * *' }))).toMatchObject({
+    own: { shifts: expect.closeTo(1.25 + 3, 6) },
+  });
+});

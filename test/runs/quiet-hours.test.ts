@@ -30,20 +30,20 @@ let database: TestDatabase;
 let harness: SyncHarness;
 let company: CompanyKey;
 /** Called before each request for a page, with its number among those of the test. */
-let onRequest: (n: number) => void = () => {};
+let onRequest: (n: number) => unknown = () => {};
 let asked = 0;
 let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 12 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 8 })),
+    companies: Array.from({ length: 16 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 8 })),
   });
   database = await testDatabase();
   harness = syncHarness(database.db, sandbox, ENDPOINTS, {
     clock,
     quiet,
-    beforeRequest: ({ path }) => {
-      if (path.endsWith('/employees')) onRequest(++asked);
+    beforeRequest: async ({ path }) => {
+      if (path.endsWith('/employees')) await onRequest(++asked);
     },
   });
 });
@@ -145,14 +145,23 @@ describe('a run', () => {
     expect(await harness.work(stopped.id)).toMatchObject({ status: 'succeeded' });
   });
 
-  test('that fails waits to retry until they end, and is no less a retry', async () => {
+  test('that fails waits for its retry, and from there until they end', async () => {
     sandbox.faults.add({ kind: 'status', status: 503 }, { path: '/departments', times: Infinity });
     const { id } = await harness.runs.request({ company, trigger: 'manual' });
     // The first retry comes after ten seconds.
     turned = opens - systemClock.now() - 5_000;
-    const run = await harness.work(id);
+    const failed = await harness.work(id);
     sandbox.faults.clear();
-    expect(run).toMatchObject({
+    expect(failed).toMatchObject({ status: 'queued', attempts: 1, error: { code: 'walks_failed' } });
+    expect(failed).not.toHaveProperty('waits_until');
+    // A worker that starts does not hasten the retry, which the service may have asked to wait.
+    await followQuietHours(database.db, { quiet, clock });
+    await changeQuietHours(database.db, { company, quietHours: null }, { quiet, clock });
+    expect(await harness.read(id)).toEqual(failed);
+
+    enter();
+    await database.db.pool.query('UPDATE muster.runs SET start_after = now() WHERE id = $1', [id]);
+    expect(await harness.work(id)).toMatchObject({
       status: 'queued',
       attempts: 1,
       waits_until: ending,
@@ -173,7 +182,53 @@ describe('a run', () => {
   });
 });
 
+describe('a run of one list that waits for their end', () => {
+  const listsOf = async (id: string) => (await harness.read(id)).walks.map(({ resource }) => resource);
+
+  test('gets the lists of the night that it stands for', async () => {
+    enter();
+    const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['departments'] });
+    await database.db.pool.query('UPDATE muster.connections SET next_sync_at = now() WHERE company_id = $1', [company.companyId]);
+    await harness.runs.requestAll([company], { trigger: 'nightly', mode: 'full', nextSyncOf: () => new Date(ends + HOUR) });
+    expect(await database.db.prisma.run.count({ where: company })).toBe(1);
+    expect(await listsOf(id)).toEqual(['employees', 'departments']);
+    await wake(id);
+    expect(await harness.work(id)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }, { verified: true }] });
+  });
+
+  test('gets those that are requested for many, and those that a person names', async () => {
+    enter();
+    const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['departments'] });
+    await harness.runs.request({ company, trigger: 'manual', resources: ['departments'] });
+    expect(await listsOf(id)).toEqual(['departments']);
+    await harness.runs.requestMany({ companies: [company] });
+    expect(await listsOf(id)).toEqual(['employees', 'departments']);
+  });
+
+  test('keeps the place of a walk that has begun', async () => {
+    const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['employees'] });
+    onRequest = (n) => n === 3 && enter();
+    const { pages } = (await harness.work(id)).walks[0]!;
+    await harness.runs.request({ company, trigger: 'manual' });
+    expect((await harness.read(id)).walks).toMatchObject([
+      { resource: 'employees', pages },
+      { resource: 'departments', pages: 0 },
+    ]);
+  });
+});
+
 describe('a change of the quiet hours', () => {
+  test('of a company while a run under way is put off does not leave it to the former end', async () => {
+    const { id } = await harness.runs.request({ company, trigger: 'manual' });
+    onRequest = async (n) => {
+      if (n !== 3) return;
+      await changeQuietHours(database.db, { company, quietHours: 'none' }, { quiet, clock });
+      enter();
+    };
+    expect(await harness.work(id)).not.toHaveProperty('waits_until');
+    expect(await harness.work(id)).toMatchObject({ status: 'succeeded', attempts: 0 });
+  });
+
   test('of a company reaches the run that waits', async () => {
     enter();
     const { id } = await harness.runs.request({ company, trigger: 'manual' });

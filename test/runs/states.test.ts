@@ -36,7 +36,7 @@ let store: WalkStore;
 beforeAll(async () => {
   database = await testDatabase();
   const { db } = database;
-  store = new WalkStore(db, clock, compareEverything, testSuppressions);
+  store = new WalkStore({ db, clock, quiet: notQuiet, comparisons: compareEverything, suppressions: testSuppressions });
   const catalogue = { endpoints: [endpoint!], get: () => endpoint };
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
   runs = new Runs({ db, clock, catalogue, quiet: notQuiet, schedule, dispatcher: { dispatch: async () => {} } });

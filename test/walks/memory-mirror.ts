@@ -79,6 +79,7 @@ export class MemoryMirror implements WalkRecord {
       list: { environment: 'test', companyId: 'company', resource: 'list' },
       epoch: 1n,
       grantNumber: 1,
+      quietHours: null,
       wasRead: false,
       lastVerifiedAt: null,
       mayBeUnavailable: false,

@@ -106,7 +106,7 @@ export function syncHarness(
     logger,
     ...(counts && { counts: counts.requestsOf('test') }),
   });
-  const store = new WalkStore(db, clock, comparisons, testSuppressions, counts);
+  const store = new WalkStore({ db, clock, quiet, comparisons, suppressions: testSuppressions, work: counts });
   const leases = new RunLeases(db, name, logger);
   const executor = new RunExecutor({
     db,

@@ -6,6 +6,7 @@ import { compareEverything } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { onboard, openWalk, records, write } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { notQuiet } from '../support/quiet.js';
 import { testSuppressions } from '../support/suppressions.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
 
@@ -22,7 +23,11 @@ async function open(company: CompanyKey) {
   const { id: runId } = await db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full' } });
   const { id } = await db.prisma.walk.create({ data: { ...company, resource: 'employees', runId, position: 0 } });
   const run = (await claimRun(db, { id: runId, worker: 'worker' }))!;
-  return new WalkStore(db, clock, compareEverything, testSuppressions).open({ id, run }, endpoint!, true);
+  return new WalkStore({ db, clock, quiet: notQuiet, comparisons: compareEverything, suppressions: testSuppressions }).open(
+    { id, run },
+    endpoint!,
+    true,
+  );
 }
 
 test('a list without a row is opened as empty', async () => {

@@ -4,7 +4,7 @@ import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { isQuietWith } from './connections.js';
+import { isOf, isQuietWith, type OwnQuietHours } from './connections.js';
 import { type RunClaim, STATUS_OF_ONE } from './runs.js';
 
 /** Gives a claim up, so that any worker may go on with the run. Returns whether it still held. */
@@ -15,42 +15,46 @@ export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise
 }
 
 /**
- * Gives a claim up after a failed attempt: the run is queued again, and starts in `delaySeconds` at the earliest, or at the end of the quiet hours in
- * which that would be. A run that was cancelled is due at once, and the next claim sees the cancellation.
+ * Gives a claim up after a failed attempt: the run is queued again, and starts in `delaySeconds` at the earliest. If that is in quiet hours, the next
+ * claim puts it off. A run that was cancelled is due at once, and the next claim sees the cancellation.
  */
 export async function postponeRun(
   db: Database,
-  {
-    id,
-    epoch,
-    delaySeconds,
-    quietUntil,
-    error,
-  }: RunClaim & { delaySeconds: number; quietUntil?: Date | undefined; error: ErrorView },
+  { id, epoch, delaySeconds, error }: RunClaim & { delaySeconds: number; error: ErrorView },
 ): Promise<void> {
-  const until = quietUntil ?? null;
   await db.prisma.$executeRaw`
-    UPDATE muster.runs SET status = 'queued', holder = NULL, attempts = attempts + 1, quiet_until = ${until}::timestamptz,
-      start_after = CASE WHEN cancel_requested THEN now()
-        ELSE COALESCE(${until}::timestamptz, now() + make_interval(secs => ${delaySeconds})) END,
+    UPDATE muster.runs SET status = 'queued', holder = NULL, attempts = attempts + 1, quiet_until = NULL,
+      start_after = CASE WHEN cancel_requested THEN now() ELSE now() + make_interval(secs => ${delaySeconds}) END,
       error = ${JSON.stringify(error)}::jsonb
     WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
 }
 
 /**
  * Gives a claim up for quiet hours: the run is queued again until their end, at no cost of an attempt. `isAsked`: this attempt has asked the service,
- * so that the error of an earlier one is no longer the last. A run whose walks were never opened has not started.
+ * so that the error of an earlier one is no longer the last. A run whose walks were never opened has not started. Does nothing, and returns false, if the
+ * claim no longer holds, or if the quiet hours of the company are no longer `quietHours`: the lock of its connection keeps a change of them from passing
+ * over this run.
  */
 export async function putOffRun(
   db: Database,
-  { id, epoch, quietUntil, isAsked }: RunClaim & { quietUntil: Date; isAsked: boolean },
-): Promise<void> {
-  await db.prisma.$executeRaw`
+  {
+    id,
+    epoch,
+    company,
+    quietHours,
+    quietUntil,
+    isAsked,
+  }: RunClaim & OwnQuietHours & { company: CompanyKey; quietUntil: Date; isAsked: boolean },
+): Promise<boolean> {
+  const putOff = await db.prisma.$executeRaw`
+    WITH connection AS (SELECT quiet_hours FROM muster.connections WHERE ${isOf(company)} FOR SHARE)
     UPDATE muster.runs SET status = 'queued', holder = NULL, quiet_until = ${quietUntil}::timestamptz,
       start_after = CASE WHEN cancel_requested THEN now() ELSE ${quietUntil}::timestamptz END,
       error = CASE WHEN ${isAsked}::boolean THEN NULL ELSE error END,
       started_at = CASE WHEN (SELECT min(w.started_at) FROM muster.walks w WHERE w.run_id = runs.id) IS NULL THEN NULL ELSE started_at END
-    WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
+    FROM connection WHERE connection.quiet_hours IS NOT DISTINCT FROM ${quietHours}::text
+      AND id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
+  return putOff > 0;
 }
 
 /**

@@ -256,13 +256,13 @@ function proofOf(list: ListKey, end: WalkEnd): Prisma.Sql {
 
 /**
  * SQL: the rest of unfinished runs, by the totals that their lists told or held at their last proof, and the pace at which their walks received records
- * since the run began. `left` is null if neither is known for one of the lists.
+ * since the run began, which is unknown if it has waited for quiet hours since. `left` is null if neither is known for one of the lists.
  */
 const UNDER_WAY = Prisma.sql`
   SELECT r.id, r.environment,
     CASE WHEN bool_and(COALESCE(w.total_records, l.records) IS NOT NULL OR w.status = 'succeeded')
       THEN sum(GREATEST(0, COALESCE(w.total_records, l.records) - w.received)) FILTER (WHERE w.status <> 'succeeded') END AS "left",
-    CASE WHEN r.status = 'running' THEN sum(w.received) / NULLIF(extract(epoch FROM now() - r.started_at), 0) END AS pace
+    CASE WHEN r.status = 'running' AND (r.quiet_until > r.started_at) IS NOT TRUE THEN sum(w.received) / NULLIF(extract(epoch FROM now() - r.started_at), 0) END AS pace, r.status
   FROM muster.runs r JOIN muster.walks w ON w.run_id = r.id
   LEFT JOIN muster.lists l ON l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
     AND l.last_verified_at IS NOT NULL
@@ -280,11 +280,11 @@ export async function estimateRuns(
 }
 
 /**
- * How long all unfinished runs of an environment still take at the pace of the running ones; null if it is not known.
+ * How long all unfinished runs of an environment still take at the pace of the running ones, the average for those of unknown pace; null if it is not known.
  * Rows of a FROM: environment and seconds.
  */
 export const NIGHTS_LEFT = Prisma.sql`(
-  SELECT environment, CASE WHEN bool_and("left" IS NOT NULL) THEN ceil(sum("left") / NULLIF(sum(pace), 0)) END::float8 AS seconds
+  SELECT environment, CASE WHEN bool_and("left" IS NOT NULL) THEN ceil(sum("left") / NULLIF(avg(pace) * count(*) FILTER (WHERE status = 'running'), 0)) END::float8 AS seconds
   FROM (${UNDER_WAY} GROUP BY r.id) u GROUP BY environment) AS night`;
 
 export function estimateNight(db: Pick<Transaction, '$queryRaw'>): Promise<{ environment: string; seconds: number | null }[]> {

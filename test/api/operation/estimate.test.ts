@@ -54,6 +54,10 @@ test('a run tells how long it still takes at its pace, once all of its lists are
   const other = await runUnderWay();
   const [both] = await estimateNight(prisma);
   expect(both!.seconds).toBeLessThan(260);
+  // One that has waited for quiet hours since it began has an unknown pace; the night takes it to be the average.
+  await prisma.run.update({ where: { id: other.id }, data: { quietUntil: new Date(Date.now() - 1_000) } });
+  expect(await left(other.id)).toBeNull();
+  expect((await estimateNight(prisma))[0]!.seconds).toBeLessThan(260);
   // One that waits has no pace of its own.
   await prisma.run.update({ where: { id: other.id }, data: { status: 'queued', startedAt: null } });
   expect((await estimateNight(prisma))[0]!.seconds).toBeGreaterThan(380);
