@@ -12,7 +12,9 @@ const NAME = '20261129110000_syncs_of_lists';
 async function databaseBefore() {
   const { url, close, db } = await testDatabase();
   onTestFinished(close);
-  await db.pool.query(`DROP TABLE muster.run_request_lists; ALTER TABLE muster.holds DROP COLUMN decided_by, DROP COLUMN decision_reason`);
+  await db.pool.query(
+    `DROP TABLE muster.run_request_lists; ALTER TABLE muster.holds DROP COLUMN decided_by, DROP COLUMN decision_reason`,
+  );
   await db.pool.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [NAME]);
   const connect = async (name: string) => {
     const client = new pg.Client({ connectionString: url, application_name: name });
@@ -54,7 +56,8 @@ test('a migration that deadlocks with an older process is tried again, and no ot
     END $$;
     CREATE EVENT TRIGGER meet ON ddl_command_end WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION public.meet();
   `);
-  const tries = async () => (await pool.query(`SELECT last_value::int AS tries FROM public.tries WHERE is_called`)).rows[0]?.tries;
+  const tries = async () =>
+    (await pool.query(`SELECT last_value::int AS tries FROM public.tries WHERE is_called`)).rows[0]?.tries;
   const older = await connect('an older process');
   await older.query(`SET deadlock_timeout = '10min'; BEGIN; LOCK TABLE muster.audit`); // so it is the migration that fails
   const first = migrate(url, pino({ level: 'silent' }));
