@@ -51,6 +51,19 @@ describe('at the start', () => {
     expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:\d+ .*no answer/);
   });
 
+  test.each(['up', 'api', 'worker'])('%s says that Redis cannot be reached, and ends', async (command) => {
+    const muster = startMuster(withSandbox(command), { ...env, REDIS_URL: 'redis://:hunter2@127.0.0.1:1' });
+    expect(await muster.exit).toEqual({ code: 1, signal: null });
+    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:1 .*refused.*REDIS_URL.* \[queue_unavailable\]$/m);
+    expect(muster.stdout + muster.stderr).not.toContain('hunter2');
+  });
+
+  test('so it does with a Redis that accepts and never answers', async () => {
+    const muster = startMuster(['worker'], { ...env, REDIS_URL: `redis://127.0.0.1:${await deafServer()}` });
+    expect(await muster.exit).toEqual({ code: 1, signal: null });
+    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:\d+ .*no answer/);
+  });
+
   test.each(['up', 'api', 'worker'])('a signal ends %s while it waits for a database that does not answer', async (command) => {
     const { port, connected } = await deafDatabase();
     const muster = startMuster(withSandbox(command), { ...env, DATABASE_URL: `postgres://muster@127.0.0.1:${port}/muster` });
@@ -134,6 +147,17 @@ describe('at the stop', () => {
     api.kill('SIGTERM');
     expect(await api.exit).toEqual({ code: 0, signal: null });
     expect(api.stderr).not.toContain('stopping took too long');
+  });
+
+  test('a worker, which has no drain, gets no more time to stop for one', async () => {
+    const worker = await deployment.startWorker({ DRAIN_SECONDS: '300' });
+    const holder = await deployment.database.db.pool.connect();
+    onTestFinished(() => holder.release(true));
+    // Each of the two tables is waited for by itself, and both together for longer than a stop may take.
+    await holder.query('BEGIN; LOCK TABLE muster.workers, muster.work_counts');
+    worker.kill('SIGTERM');
+    expect(await worker.exit).toEqual({ code: 0, signal: null });
+    expect(worker.stderr).toContain('stopping took too long');
   });
 
   test.each(['up', 'api', 'worker'])('a signal ends %s while it is being read, or has just begun', async (command) => {
