@@ -51,19 +51,6 @@ describe('at the start', () => {
     expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:\d+ .*no answer/);
   });
 
-  test.each(['up', 'api', 'worker'])('%s says that Redis cannot be reached, and ends', async (command) => {
-    const muster = startMuster(withSandbox(command), { ...env, REDIS_URL: 'redis://:hunter2@127.0.0.1:1' });
-    expect(await muster.exit).toEqual({ code: 1, signal: null });
-    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:1 .*refused.*REDIS_URL.* \[queue_unavailable\]$/m);
-    expect(muster.stdout + muster.stderr).not.toContain('hunter2');
-  });
-
-  test('so it does with a Redis that accepts and never answers', async () => {
-    const muster = startMuster(['worker'], { ...env, REDIS_URL: `redis://127.0.0.1:${await deafServer()}` });
-    expect(await muster.exit).toEqual({ code: 1, signal: null });
-    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:\d+ .*no answer/);
-  });
-
   test.each(['up', 'api', 'worker'])('a signal ends %s while it waits for a database that does not answer', async (command) => {
     const { port, connected } = await deafDatabase();
     const muster = startMuster(withSandbox(command), { ...env, DATABASE_URL: `postgres://muster@127.0.0.1:${port}/muster` });
