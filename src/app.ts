@@ -135,7 +135,11 @@ async function startWorker(config: Config, shared: SharedParts, stack: StopStack
   const heartbeat = config.heartbeatUrl && new Heartbeat({ ...config, db, url: config.heartbeatUrl, sweeps: all, logger });
   const guard = new QueueGuard({ backend, db, logger });
   const presence = new WorkerPresence(db, name, logger);
-  const version = new VersionWatch({ db, logger, endProcess: () => process.kill(process.pid, 'SIGTERM') });
+  const endOutdated = () => {
+    shared.drain.skip(); // during a drain the worker would go on writing into a database that it does not understand
+    process.kill(process.pid, 'SIGTERM');
+  };
+  const version = new VersionWatch({ db, logger, endProcess: endOutdated });
   // Presence comes first, so that a sweep that looks for living workers finds this one.
   for (const service of [presence, ...Object.values(queues), worker, sweeper, version, guard, heartbeat])
     if (service) await stack.start(service);

@@ -38,7 +38,10 @@ interface SweepDependencies {
   readonly quarantineRetentionDays: number;
 }
 
-/** Every sweep of a worker. The interval bounds how late a sweep notices its work. */
+/**
+ * Every sweep of a worker. The interval bounds how late a sweep notices its work. Work that a new release does every hour joins an existing sweep: where workers of the
+ * release before have run for some hours, a sweep of a new name would be late, and silence the heartbeat, until its first turn.
+ */
 export function sweeps(deps: SweepDependencies): Sweep[] {
   const { db, changeRetentionDays: days, quarantineRetentionDays, runQueue, dueExports } = deps;
   return [
@@ -61,8 +64,7 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
     { name: 'certificates', everyMs: 2_000, run: deps.signCertificates },
     ...(dueExports ? [{ name: 'due-exports', everyMs: 5_000, run: () => dueExports.enqueueDue() }] : []),
     { name: 'privacy', everyMs: 2_000, run: deps.sweepPrivacy },
-    { name: 'old-workers', everyMs: 3_600_000, run: () => removeDeadWorkers(db) },
-    { name: 'old-counts', everyMs: 3_600_000, run: () => foldGoneCounts(db) },
+    { name: 'old-workers', everyMs: 3_600_000, run: () => forgetDeadProcesses(db) },
     { name: 'old-tokens', everyMs: 3_600_000, run: () => removeOldQuarantinedTokens(db, quarantineRetentionDays) },
   ];
 }
@@ -75,6 +77,12 @@ const BATCH = 500;
 const MANY_WAITING = 100;
 /** How often a sweep then looks for runs without a job. */
 const RARELY_MS = 30_000;
+
+/** Removes what workers and counting processes left behind that could not do so themselves. */
+async function forgetDeadProcesses(db: Database): Promise<void> {
+  await removeDeadWorkers(db);
+  await foldGoneCounts(db);
+}
 
 /** Runs whose job was lost, whose worker died, or that waited to retry. */
 export function orphanedRuns(db: Database, queue: RunQueue): () => Promise<void> {

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { Deployment } from './deployment.js';
 import { waitFor } from './wait-for.js';
@@ -41,6 +42,8 @@ test('the API is ready while every connection that it works with is taken', asyn
 
 test('a process beside which a newer version cannot go on is not ready, ends its work in order, and does not start again', async () => {
   const worker = await deployment.startWorker();
+  const up = startMuster(['up'], { ...deployment.env, PORT: String(anyPort()), DRAIN_SECONDS: '300' });
+  await up.waitForOutput(/Ctrl-C stops everything/);
   expect((await deployment.fetch('/readyz')).status).toBe(200);
   await deployment.database.db.pool.query(`UPDATE muster.compatibility SET needs = '99990101000000_newer'`);
   const outdated = /belongs to a newer version of Muster \(migration 99990101000000_newer\)/;
@@ -51,6 +54,7 @@ test('a process beside which a newer version cannot go on is not ready, ends its
   ]);
   expect(await worker.exit).toEqual({ code: 0, signal: null });
   expect(worker.stderr).toMatch(outdated);
+  expect(await up.exit).toEqual({ code: 0, signal: null }); // it does not go on for the time of a drain
   const again = startMuster(['worker'], deployment.env);
   expect(await again.exit).toEqual({ code: 1, signal: null });
   expect(again.stderr.trim().split('\n').at(-1)).toMatch(outdated);

@@ -136,6 +136,17 @@ describe('at the stop', () => {
     expect(api.stderr).not.toContain('stopping took too long');
   });
 
+  test('a worker, which has no drain, gets no more time to stop for one', async () => {
+    const worker = await deployment.startWorker({ DRAIN_SECONDS: '300' });
+    const holder = await deployment.database.db.pool.connect();
+    onTestFinished(() => holder.release(true));
+    // Each of the two tables is waited for by itself, and both together for longer than a stop may take.
+    await holder.query('BEGIN; LOCK TABLE muster.workers, muster.work_counts');
+    worker.kill('SIGTERM');
+    expect(await worker.exit).toEqual({ code: 0, signal: null });
+    expect(worker.stderr).toContain('stopping took too long');
+  });
+
   test.each(['up', 'api', 'worker'])('a signal ends %s while it is being read, or has just begun', async (command) => {
     // bin/muster looks for the program, and begins to read it. Node 24 has read it all before the signal is delivered: it then reaches the listener that takes over.
     const signalled = `

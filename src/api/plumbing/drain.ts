@@ -13,6 +13,7 @@ export class Drain {
   readonly check: ReadinessCheck = { name: 'process', check: () => this.#requireNone() };
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #seconds: number;
+  readonly #skipped = new AbortController();
   #drained: Promise<void> | undefined;
 
   /** `seconds`: what a load balancer needs to notice; 0 if there is none. */
@@ -23,7 +24,12 @@ export class Drain {
 
   /** Resolves when the API may end. May be called again. */
   stop(): Promise<void> {
-    return (this.#drained ??= this.#clock.sleep(this.#seconds * 1_000));
+    return (this.#drained ??= this.#clock.sleep(this.#seconds * 1_000, this.#skipped.signal).catch(() => {}));
+  }
+
+  /** Ends the drain, or the one to come, at once: the process must not go on. */
+  skip(): void {
+    this.#skipped.abort();
   }
 
   /** Has each response during the drain close its connection: the requests that would follow on it go to another process. */

@@ -59,6 +59,7 @@ function giveUp(): never {
 
 export function serveRole(config: Config, role: Role): Promise<void> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const drainSeconds = role === 'worker' ? 0 : config.drainSeconds; // only an API drains
   return serveUntilSignal(async (signal) => {
     if (Object.keys(config.providers).length === 0) {
       logger.warn(
@@ -70,7 +71,7 @@ export function serveRole(config: Config, role: Role): Promise<void> {
     if (app.url && !config.adminToken) logger.info(`the admin token is kept in ${adminTokenPath(config)}`);
     logger.info(`ready: ${role}`);
     return app;
-  }, config.drainSeconds);
+  }, drainSeconds);
 }
 
 /** On a terminal the log goes to a file, so that it does not disturb the output for the person there. */

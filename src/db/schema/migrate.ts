@@ -12,7 +12,7 @@ import { sqlState, translateDatabaseError } from '../connection/sql-state.js';
 import { requireCompatible } from './compatibility.js';
 import { foreignObject } from './foreign-objects.js';
 import { type Migration, migrationNames, readMigrations } from './migration-files.js';
-import { LOCK_NOT_AVAILABLE, underMigrationLock } from './migration-lock.js';
+import { isTableInUse, underMigrationLock } from './migration-lock.js';
 
 /** Prisma's own table, letter by letter, so that its CLI can take over at any time. */
 const TABLE = `CREATE TABLE IF NOT EXISTS public._prisma_migrations (
@@ -155,7 +155,7 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration): Pro
        VALUES (${randomUUID()}, ${checksum}, clock_timestamp(), ${name}, 1)`,
     );
   } catch (error) {
-    if (sqlState(error) === LOCK_NOT_AVAILABLE) throw error; // a table is in use: underMigrationLock tries again
+    if (isTableInUse(error)) throw error; // underMigrationLock tries again
     const foreign = foreignObject(error, `Migration ${name} was undone`);
     if (foreign) throw foreign;
     const translated = translateDatabaseError(error);

@@ -11,8 +11,17 @@ export interface Migration {
   checksum: string;
 }
 
-/** Names of the migrations that this version knows, in the order in which they are applied. */
-export async function migrationNames(): Promise<string[]> {
+let names: Promise<readonly string[]> | undefined;
+
+/**
+ * Names of the migrations that this version knows, in the order in which they are applied. The folder is read once, at the start of the process: an upgrade may
+ * replace it under a process, whose version stays the same.
+ */
+export function migrationNames(): Promise<readonly string[]> {
+  return (names ??= readNames());
+}
+
+async function readNames(): Promise<string[]> {
   const entries = await readdir(MIGRATIONS, { withFileTypes: true });
   return entries
     .filter((entry) => entry.isDirectory())
@@ -22,9 +31,8 @@ export async function migrationNames(): Promise<string[]> {
 
 /** Reads these migrations, in the same order. */
 export async function readMigrations(): Promise<Migration[]> {
-  const names = await migrationNames();
   return Promise.all(
-    names.map(async (name) => {
+    (await migrationNames()).map(async (name) => {
       const sql = await readFile(new URL(`${name}/migration.sql`, MIGRATIONS), 'utf8');
       return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
     }),

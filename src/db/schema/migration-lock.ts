@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import { TRANSACTION_SETTINGS } from '../connection/session.js';
 import { sqlState } from '../connection/sql-state.js';
 
 /** The lock that Prisma's own engine takes: this runner and `prisma migrate deploy` exclude each other. */
@@ -12,18 +13,28 @@ const LOCK_ID = 72707369;
  */
 const TABLE_WAIT_MS = 2_000;
 const TABLE_PAUSE_MS = 5_000;
-/** The state of the error that ends the wait. */
-export const LOCK_NOT_AVAILABLE = '55P03';
 
-const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-  SET LOCAL lock_timeout = ${TABLE_WAIT_MS}; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`;
+/** The states of errors that end the wait. A deadlock: an older process takes tables in another order than the migration. */
+const TABLE_IN_USE = new Set([
+  '55P03', // lock_not_available: lock_timeout
+  '40P01', // deadlock_detected
+]);
 
-/** Milliseconds until the lock is tried again. No transaction stays open in between. */
+/** The transaction idles during the pauses, so no limit on that may end it. */
+const BEGIN = `BEGIN; ${TRANSACTION_SETTINGS};
+  SET LOCAL lock_timeout = ${TABLE_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = 0`;
+
+/** Milliseconds until the migration lock is tried again. No transaction stays open in between. */
 const RETRY_MS = 250;
 /** How often a waiting process logs that it waits. */
 const SAID_EVERY_MS = 30_000;
 /** Tries of a migration that take about as long. */
 const TRIES_A_WARNING = 5;
+
+/** Whether a migration failed only because another session uses a table that it needs: `underMigrationLock` then runs it again. */
+export function isTableInUse(error: unknown): boolean {
+  return TABLE_IN_USE.has(sqlState(error) ?? '');
+}
 
 /**
  * Runs `work` in a transaction of its own, one process at a time, and commits it; rolls back when `work` throws. It runs again while a session uses a table
@@ -31,18 +42,32 @@ const TRIES_A_WARNING = 5;
  * which session has the lock: a dead process, or another tool that uses a pooler, may have left a lock that is never given back.
  */
 export async function underMigrationLock<T>(client: pg.Client, logger: Logger, work: () => Promise<T>): Promise<T> {
+  for (let waited = 0; !(await beginLocked(client)); waited += RETRY_MS) {
+    if (waited % SAID_EVERY_MS === 0) await sayWhoHolds(client, logger);
+    await sleep(RETRY_MS);
+  }
+  try {
+    const result = await repeatWhileTablesAreUsed(client, logger, work);
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
+    throw error;
+  }
+}
+
+/**
+ * Undoing `work` alone gives its tables back and keeps the migration lock during the pause. Otherwise the next of several waiting processes would begin at once,
+ * and the tables would be blocked almost without pause.
+ */
+async function repeatWhileTablesAreUsed<T>(client: pg.Client, logger: Logger, work: () => Promise<T>): Promise<T> {
+  await client.query('SAVEPOINT before_work');
   for (let tries = 0; ; tries += 1) {
-    for (let waited = 0; !(await beginLocked(client)); waited += RETRY_MS) {
-      if (waited % SAID_EVERY_MS === 0) await sayWhoHolds(client, logger);
-      await sleep(RETRY_MS);
-    }
     try {
-      const result = await work();
-      await client.query('COMMIT');
-      return result;
+      return await work();
     } catch (error) {
-      await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
-      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+      if (!isTableInUse(error)) throw error;
+      await client.query('ROLLBACK TO SAVEPOINT before_work');
       if (tries % TRIES_A_WARNING === 0) await sayWhoUsesTables(client, logger);
       await sleep(TABLE_PAUSE_MS);
     }

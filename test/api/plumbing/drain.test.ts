@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Drain } from '../../../src/api/plumbing/drain.js';
 import { InProcessApi } from '../../../src/api/plumbing/in-process-api.js';
 import { readinessOf } from '../../../src/api/plumbing/readiness.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { PageClient } from '../../dashboard/page-client.js';
 import { startAdmin } from '../admin-fixture.js';
 
@@ -52,6 +53,15 @@ test('a process that is told to stop is not ready, and answers until the drain i
   expect([isOver, slept]).toEqual([false, [7_000]]);
   wake();
   await passing;
+});
+
+test.each(['before', 'during'])('a process that must not go on ends without a drain, told so %s it', async (when) => {
+  const drain = new Drain(systemClock, 300);
+  if (when === 'before') drain.skip();
+  const drained = drain.stop();
+  drain.skip();
+  await drained;
+  expect(await readinessOf([drain.check])).toMatchObject({ ready: false });
 });
 
 test('a page that needs the API once the server is closed says that the process is being stopped', async () => {

@@ -163,30 +163,6 @@ test('a version that cannot run alongside a newer one applies nothing, and says 
   expect(await pendingMigrations(client)).toEqual([last]);
 });
 
-test('a migration that waits for a table lets others use it, and says who has it', async () => {
-  await open(testDatabase);
-  const name = '20261129110000_syncs_of_lists';
-  await client.query(
-    `DROP TABLE muster.run_request_lists; ALTER TABLE muster.holds DROP COLUMN decided_by, DROP COLUMN decision_reason`,
-  );
-  await client.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [name]);
-  const dump = new pg.Client({ connectionString: database.url, application_name: 'a dump' });
-  await dump.connect();
-  onTestFinished(() => dump.end());
-  await dump.query('BEGIN; SELECT FROM muster.holds');
-  const lines: string[] = [];
-  const migrating = migrate(database.url, pino({ level: 'warn' }, { write: (line) => void lines.push(line) }));
-  await waitFor(() => lines.length > 0, { what: 'the migration to say that it waits' });
-  expect(lines.join()).toMatch(
-    /waits for a table that another session uses, most likely process \d+ of PostgreSQL \(a dump, role/,
-  );
-  // While the migration waits for the table, this one would wait, too.
-  await client.query(`SET lock_timeout = '30s'; SELECT FROM muster.holds`);
-  expect(await pendingMigrations(client)).toEqual([name]);
-  await dump.query('COMMIT');
-  expect(await migrating).toEqual({ applied: [name] });
-});
-
 test('no migration was edited that has been released', () => {
   const released = readFileSync(new URL('released.sha256', FOLDER), 'utf8').trim().split('\n');
   const files = NAMES.map((name) => {
