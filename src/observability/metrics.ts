@@ -91,8 +91,11 @@ export function createMetrics(deps: MetricsDependencies): Registry {
   }
 
   add('muster_companies', 'Onboarded companies by status.', ['status'], () => counted(countCompanies));
-  add('muster_companies_last_run', 'Active companies by the status of the last run that ended.', ['status'], () =>
-    counted(countLastRuns),
+  add(
+    'muster_companies_last_run',
+    'Active companies by the status of the last run that ended; runs by the schedules of lists count only where there are no nights.',
+    ['status'],
+    () => counted(countLastRuns),
   );
   add('muster_runs', 'Runs that have not ended, by status.', ['status'], () => countActiveRuns(db.prisma));
   value(

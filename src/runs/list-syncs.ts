@@ -1,4 +1,5 @@
 import { type Catalogue, nightlyLists, scheduledLists, withParents } from '../catalogue/endpoint.js';
+import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/connection/database.js';
 import { readStanding } from '../db/tables/installation.js';
@@ -13,6 +14,7 @@ import {
   unplanLists,
 } from '../db/tables/scheduled-lists.js';
 import type { Logger } from '../observability/logger.js';
+import { whileProcessesAreExchanged } from './follow-plans.js';
 import { nightlySyncs } from './nightly-syncs.js';
 import type { Runs } from './runs.js';
 import { nextSyncsAfter, type Schedule, scheduleOfList } from './schedule.js';
@@ -23,6 +25,7 @@ interface ListSyncsDependencies {
   readonly catalogue: Pick<Catalogue, 'endpoints'>;
   /** That of the nights: its time zone holds for every list, and its window limits the windows of the lists. */
   readonly schedule: Schedule;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }
 
@@ -40,10 +43,10 @@ export function dueSyncs(deps: ListSyncsDependencies) {
 
 /**
  * Each call plans the lists with schedules of their own of companies that are new, and requests runs of the lists that are due: one run of a company
- * for all of its due lists. The first call of a process also moves planned lists to their schedules, which may have changed since the previous
- * process, and gives up the lists that have none any more.
+ * for all of its due lists. The first call of a process, and some after it, also move planned lists to their schedules, which may have changed since the
+ * previous process, and give up the lists that have none any more.
  */
-function listSyncs({ db, runs, catalogue, schedule, logger }: ListSyncsDependencies): () => Promise<void> {
+function listSyncs({ db, runs, catalogue, schedule, clock, logger }: ListSyncsDependencies): () => Promise<void> {
   const lists = scheduledLists(catalogue).map(({ resource, schedule: cron }) => ({
     resource,
     schedule: scheduleOfList(schedule, cron),
@@ -54,28 +57,28 @@ function listSyncs({ db, runs, catalogue, schedule, logger }: ListSyncsDependenc
     return ({ environment, companyId }) =>
       nextOf.map(({ resource, next }) => ({ environment, companyId, resource, at: next({ environment, companyId }) }));
   };
-  let followsSchedules = false;
+  const follow = whileProcessesAreExchanged(clock, async () => {
+    const moved = await followSchedules(db, resources, timesAfter);
+    if (moved > 0) logger.info({ lists: moved }, 'schedules of lists have changed: the next syncs were moved');
+  });
+  const hasNights = nightlyLists(catalogue).length > 0;
   return async () => {
-    if ((lists.length === 0 && followsSchedules) || (await readStanding(db.prisma)) !== 'ours') return;
-    if (!followsSchedules) {
-      const moved = await followSchedules(db, resources, timesAfter);
-      if (moved > 0) logger.info({ lists: moved }, 'schedules of lists have changed: the next syncs were moved');
-    }
-    followsSchedules = true;
+    if ((await readStanding(db.prisma)) !== 'ours') return;
+    await follow();
     if (lists.length === 0) return;
     await planNewCompanies(db, timesAfter);
-    await startDueLists(db, runs, resources, timesAfter);
+    await startDueLists(db, runs, { resources, hasNights }, timesAfter);
   };
 }
 
 async function startDueLists(
   db: Database,
   runs: Pick<Runs, 'requestAll'>,
-  resources: readonly string[],
+  which: { readonly resources: readonly string[]; readonly hasNights: boolean },
   timesAfter: (now: Date) => ListTimesOf,
 ): Promise<void> {
   for (;;) {
-    const due = await findDueLists(db, { resources, limit: BATCH });
+    const due = await findDueLists(db, { ...which, limit: BATCH });
     if (!due[0]) return;
     // The database's clock decided that they are due: a clock that is slower would give the same times again.
     const listTimesOf = timesAfter(due[0].now);

@@ -1,7 +1,9 @@
+import type { Clock } from '../core/clock.js';
 import type { Database } from '../db/connection/database.js';
 import { findDueSyncs, findPlannedSyncs, movePlannedSyncs, setFirstSync, unplanSyncs } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import type { Logger } from '../observability/logger.js';
+import { whileProcessesAreExchanged } from './follow-plans.js';
 import type { Runs } from './runs.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
 
@@ -11,6 +13,7 @@ interface NightlySyncsDependencies {
   readonly schedule: Schedule;
   /** The lists of the night, with their parents; none: there are no nightly syncs. Default: every list. */
   readonly resources?: readonly string[];
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }
 
@@ -20,19 +23,20 @@ const DUE_BATCH = 500;
 const MOVE_BATCH = 500;
 
 /**
- * Each call requests runs of the companies that are due by the schedule, and sets their next sync. The first call of a process also moves
+ * Each call requests runs of the companies that are due by the schedule, and sets their next sync. The first call of a process, and some after it, also move
  * planned syncs to the schedule, which may have changed since the previous process.
  */
-export function nightlySyncs({ db, runs, schedule, resources, logger }: NightlySyncsDependencies): () => Promise<void> {
-  let followsSchedule = false;
+export function nightlySyncs(deps: NightlySyncsDependencies): () => Promise<void> {
+  const { db, runs, schedule, resources, clock, logger } = deps;
   const isNever = resources?.length === 0;
+  const follow = whileProcessesAreExchanged(clock, async () => {
+    const moved = isNever ? await giveUpNights(db) : await followSchedule(db, schedule);
+    if (moved > 0) logger.info({ companies: moved }, 'the schedule has changed: the next syncs were moved');
+  });
   return async () => {
     if ((await readStanding(db.prisma)) !== 'ours') return;
     if (!isNever) await startDueSyncs(db, runs, schedule, resources && { resources });
-    if (followsSchedule) return;
-    const moved = isNever ? await giveUpNights(db) : await followSchedule(db, schedule);
-    followsSchedule = true;
-    if (moved > 0) logger.info({ companies: moved }, 'the schedule has changed: the next syncs were moved');
+    await follow();
   };
 }
 

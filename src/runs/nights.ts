@@ -34,13 +34,13 @@ export function nightSweep({ db, catalogue, schedule, exports, clock }: NightDep
     const endsAt = new Date(nightsAround(schedule, now).next);
     const open = await findOpenNights(db);
     const nights = [...open, ...(await findNewNights(db, schedule, now))];
-    const resources = nightlyLists(catalogue).length;
+    const resources = nightlyLists(catalogue);
     const exported = exportedResources(exports, catalogue);
     for (const [i, night] of nights.entries()) {
       const endedAt = open[i]?.endedAt ?? nights[i + 1]?.beganAt ?? null;
       await countNightAnew(db, { ...night, endedAt, endsAt, resources });
     }
-    if (exported.length > 0) await addNightExports(db, { resources: exported, endsAt, hasNightly: resources > 0 });
+    if (exported.length > 0) await addNightExports(db, { resources: exported, endsAt, hasNightly: resources.length > 0 });
   });
 }
 

@@ -54,7 +54,7 @@ function started(schedule: Schedule): () => Promise<void> {
     clock,
     dispatcher: { dispatch: async () => {} },
   });
-  return nightlySyncs({ db, runs, schedule, logger: pino({ enabled: false }) });
+  return nightlySyncs({ db, runs, schedule, clock, logger: pino({ enabled: false }) });
 }
 
 test.each<[string, Parameters<typeof newCompany>[1]]>([

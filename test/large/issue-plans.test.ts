@@ -144,7 +144,7 @@ test('counting a night reads the runs of that night and their walks, and no larg
     beganAt: new Date(endedAt.getTime() - 86_400_000),
     endedAt,
     endsAt: new Date(),
-    resources: 2,
+    resources: ['departments', 'employees'],
   };
   const reads = await inItsOwn(async (db) => {
     await countNightAnew(db, night);

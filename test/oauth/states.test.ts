@@ -82,7 +82,7 @@ describe('what each state allows', () => {
       dispatcher: { dispatch: async () => {} },
     });
     const logger = pino({ enabled: false });
-    const startDueSyncs = nightlySyncs({ db, runs, schedule, logger });
+    const startDueSyncs = nightlySyncs({ db, runs, schedule, clock: systemClock, logger });
     const runsOf = (company: CompanyKey) => db.prisma.run.count({ where: company });
 
     const asking = await companyIn(row.status);

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { findDueSyncs } from '../../src/db/tables/connections.js';
+import { findOverdue } from '../../src/db/tables/overdue.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { emptyTables } from '../support/empty-tables.js';
 import { catalogueOf, NIGHT, ScheduledFleet, type StartedRun } from './scheduled-fleet.js';
@@ -139,6 +141,27 @@ describe('beside other runs', () => {
     await fleet.pass(10);
     await worker.lists();
     expect(await fleet.queued()).toEqual([]);
+    await worker.nights();
+    expect(lists(await fleet.queued())).toEqual(['employees departments']);
+  });
+
+  test('the night waits for such a run that waits for the end of quiet hours, and is not missed meanwhile', async () => {
+    const { company, worker } = await dueCompany();
+    await worker.lists();
+    const [run] = await fleet.queued();
+    const until = new Date(fleet.now + 240 * MINUTE);
+    await fleet.db.prisma.run.update({ where: { id: run!.id }, data: { startAfter: until, quietUntil: until } });
+    await nightIsDue(company);
+    await fleet.pass(30);
+    expect(await findDueSyncs(fleet.db, { limit: 10 })).toEqual([]);
+    await worker.nights();
+    expect((await fleet.queued()).map(({ id }) => id)).toEqual([run!.id]);
+    expect(await findOverdue(fleet.db.pool, { environments: ['test'] })).toEqual([]);
+    await fleet.end();
+    expect(await findOverdue(fleet.db.pool, { environments: ['test'] })).toMatchObject([
+      { what: 'missed_lists', count: 1 },
+      { what: 'missed_syncs', count: 1 },
+    ]);
     await worker.nights();
     expect(lists(await fleet.queued())).toEqual(['employees departments']);
   });

@@ -39,6 +39,7 @@ export interface StartedRun extends CompanyKey {
 export class ScheduledFleet {
   readonly db: Database;
   #now = 0;
+  readonly #clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
 
   private constructor(db: Database) {
     this.db = db;
@@ -81,13 +82,26 @@ export class ScheduledFleet {
   }
 
   runs(catalogue: Catalogue, schedule = NIGHT): Runs {
-    const clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
-    return new Runs({ db: this.db, catalogue, schedule, quiet: notQuiet, clock, dispatcher: { dispatch: async () => {} } });
+    return new Runs({
+      db: this.db,
+      catalogue,
+      schedule,
+      quiet: notQuiet,
+      clock: this.#clock,
+      dispatcher: { dispatch: async () => {} },
+    });
   }
 
   /** The sweeps of a process that has just started. */
   worker(catalogue: Catalogue, schedule = NIGHT) {
-    const deps = { db: this.db, runs: this.runs(catalogue, schedule), catalogue, schedule, logger: pino({ enabled: false }) };
+    const deps = {
+      db: this.db,
+      runs: this.runs(catalogue, schedule),
+      catalogue,
+      schedule,
+      clock: this.#clock,
+      logger: pino({ enabled: false }),
+    };
     const { startDueSyncs: nights, startDueLists: lists } = dueSyncs(deps);
     return { nights, lists };
   }

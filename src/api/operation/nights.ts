@@ -22,8 +22,10 @@ const Night = z
       .object({ finished: Count, succeeded: Count, failed: Count, cancelled: Count })
       .describe('Nightly runs; `finished` counts all that have ended, whatever their outcome.'),
     lists: z.object({
-      due: Count.describe('Lists that runs had to read, or nightly runs still have to.'),
-      verified: Count.describe('Proved complete, by whatever run.'),
+      due: Count.describe(
+        'Lists of the night that runs had to read, or nightly runs still have to; without lists that have a schedule of their own.',
+      ),
+      verified: Count.describe('Proved complete, by whatever run but those by the schedules of lists.'),
       unverified: Count.describe('Read to the end, and not proved by any run.'),
     }),
     changes: z.object(Changes).describe('What runs of any kind did to the mirror until the next night.'),

@@ -28,7 +28,9 @@ const Overview = z
     ready: z.boolean().describe('Whether every part is there.'),
     parts: ReadinessModel.shape.parts,
     companies: z.object({ active: Count, paused: Count, reauthorization_required: Count }),
-    companies_last_run_failed: Count.describe('Active companies whose last run that ended has failed.'),
+    companies_last_run_failed: Count.describe(
+      'Active companies whose last run that ended has failed. Runs by the schedules of lists count only where there are no nights.',
+    ),
     lists: z
       .object({
         total: Count,

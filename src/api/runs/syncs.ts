@@ -21,7 +21,10 @@ const SAMPLE = 20;
 
 const CompanyOfSync = z.strictObject({ environment: EnvironmentName, company_id: CompanyId });
 
-const Status = z.literal('failed').exactOptional().describe('Only companies whose last run failed.');
+const Status = z
+  .literal('failed')
+  .exactOptional()
+  .describe('Only companies whose last run failed. Runs by the schedules of lists count only where there are no nights.');
 const IssueId = z
   .uuid('must be a GUID')
   .transform((id) => id.toLowerCase())

@@ -12,9 +12,15 @@ export function hasActiveRun(of: Prisma.Sql, condition = Prisma.sql`TRUE`): Pris
     AND r.kind = 'sync' AND r.status IN ('queued', 'running') LIMIT 1), FALSE)`;
 }
 
-/** SQL: such a run walks lists by their own schedules, and does not wait to retry. Runs of all lists follow it. */
+/**
+ * SQL: such a run walks lists by their own schedules, and does not wait to retry. Runs of all lists follow it, also where it waits for the end of quiet
+ * hours, as lastRunsOf has it: no request replaces that one.
+ */
 export function isOnSchedule(of: Prisma.Sql): Prisma.Sql {
-  return hasActiveRun(of, Prisma.sql`r.trigger = 'scheduled' AND NOT (r.status = 'queued' AND r.start_after > now())`);
+  return hasActiveRun(
+    of,
+    Prisma.sql`r.trigger = 'scheduled' AND NOT (r.status = 'queued' AND r.start_after > now() AND (r.error IS NOT NULL OR r.quiet_until IS DISTINCT FROM r.start_after))`,
+  );
 }
 
 /**

@@ -49,13 +49,14 @@ export interface NightToCount extends NightStart {
   readonly endedAt: Date | null;
   /** When it begins at the latest: whatever is due before belongs to this night. */
   readonly endsAt: Date;
-  /** How many lists of a company are walked every night. */
-  readonly resources: number;
+  /** The lists of a company that are walked every night. */
+  readonly resources: readonly string[];
 }
 
 /**
  * Counts the night again. Its runs are those requested between its start and the start of the next one: nightly runs are counted by their end, and
- * all of them by the outcome of their lists. A list proved once is verified, by any run. Syncs that are due without a run count as well.
+ * all of them by the outcome of the lists of the night. A list proved once is verified, by any run but those by the schedules of lists, which walk their
+ * own lists however the night goes; changes of the mirror are those of all runs. Syncs that are due without a run count as well.
  * The night is settled once its runs have ended, including runs of transactions that began before the next night; a day later at the latest, since the
  * run of a paused company may wait forever.
  */
@@ -70,13 +71,15 @@ export async function countNightAnew(
         SELECT id, environment, trigger, status, started_at, finished_at FROM muster.runs
         WHERE kind = 'sync' AND created_at >= ${beganAt}::timestamptz AND created_at < COALESCE(${until}::timestamptz, 'infinity')
       ), list AS (
-        SELECT w.environment, w.company_id, w.resource, bool_or(w.verified) AS verified, bool_or(w.status = 'succeeded') AS is_read,
+        SELECT w.environment, w.company_id, w.resource, of_night, bool_or(w.verified) AS verified, bool_or(w.status = 'succeeded') AS is_read,
           sum(w.inserted) AS inserted, sum(w.updated) AS updated, sum(w.deleted) AS deleted
-        FROM run CROSS JOIN LATERAL ${WALKS_OF_RUN} w GROUP BY w.environment, w.company_id, w.resource
+        FROM run CROSS JOIN LATERAL ${WALKS_OF_RUN} w,
+          LATERAL (SELECT run.trigger <> 'scheduled' AND w.resource = ANY(${resources}::text[]) AS of_night) counted
+        GROUP BY w.environment, w.company_id, w.resource, of_night
         HAVING NOT bool_and(w.unverified_reason IS NOT DISTINCT FROM ${UNAVAILABLE})
       ), lists AS (
-        SELECT environment, count(*) AS lists, count(*) FILTER (WHERE verified) AS verified,
-          count(*) FILTER (WHERE is_read AND NOT verified) AS unverified, sum(inserted) AS inserted, sum(updated) AS updated, sum(deleted) AS deleted
+        SELECT environment, count(*) FILTER (WHERE of_night) AS lists, count(*) FILTER (WHERE of_night AND verified) AS verified,
+          count(*) FILTER (WHERE of_night AND is_read AND NOT verified) AS unverified, sum(inserted) AS inserted, sum(updated) AS updated, sum(deleted) AS deleted
         FROM list GROUP BY environment
       ), runs AS (
         SELECT environment, count(*) AS made, count(finished_at) AS finished, count(*) FILTER (WHERE status = 'succeeded') AS succeeded,
@@ -85,7 +88,7 @@ export async function countNightAnew(
         FROM run WHERE trigger = 'nightly' GROUP BY environment
       ), coming AS (
         SELECT environment, count(*) AS due, count(*) FILTER (WHERE known IS NULL) AS unread
-        FROM muster.connections LEFT JOIN (SELECT DISTINCT environment, company_id, TRUE AS known FROM list) k USING (environment, company_id)
+        FROM muster.connections LEFT JOIN (SELECT DISTINCT environment, company_id, TRUE AS known FROM list WHERE of_night) k USING (environment, company_id)
         WHERE status = 'active' AND next_sync_at < ${endsAt}::timestamptz AND ${until}::timestamptz IS NULL GROUP BY environment
       ), active AS (
         SELECT DISTINCT environment FROM run WHERE status IN ('queued', 'running')
@@ -94,7 +97,7 @@ export async function countNightAnew(
         inserted, updated, deleted, started_at, finished_at, settled)
       SELECT ${night}::date, e.name, ${beganAt}::timestamptz, COALESCE(r.made, 0) + COALESCE(c.due, 0), COALESCE(r.finished, 0),
         COALESCE(r.succeeded, 0), COALESCE(r.failed, 0), COALESCE(r.cancelled, 0),
-        COALESCE(l.lists, 0) + COALESCE(c.unread, 0) * ${resources}::int, COALESCE(l.verified, 0), COALESCE(l.unverified, 0),
+        COALESCE(l.lists, 0) + COALESCE(c.unread, 0) * ${resources.length}::int, COALESCE(l.verified, 0), COALESCE(l.unverified, 0),
         COALESCE(l.inserted, 0), COALESCE(l.updated, 0), COALESCE(l.deleted, 0), r.started_at,
         CASE WHEN r.finished = r.made AND c.due IS NULL THEN r.finished_at END,
         COALESCE(${until}::timestamptz < now() - CASE WHEN a.environment IS NULL THEN interval '5 minutes' ELSE interval '1 day' END, FALSE)

@@ -22,6 +22,11 @@ export interface Overdue {
   readonly seconds: number;
 }
 
+/** SQL: a sync of the company of a row is queued or running, and the condition holds for that run `r`. */
+const hasRun = (row: string, condition = 'TRUE') => `EXISTS (
+         SELECT FROM muster.runs r WHERE r.environment = ${row}.environment AND r.company_id = ${row}.company_id AND r.kind = 'sync'
+           AND r.status IN ('queued', 'running') AND ${condition})`;
+
 /**
  * Finds overdue work, by indexes. A worker that lives begins a refresh, a nightly sync and a run within seconds of their time, and goes on with the
  * run of a worker that died. A run may wait all night while others are under way. The sweep of
@@ -38,12 +43,10 @@ export async function findOverdue(db: Reader, { environments }: { environments: 
        UNION ALL SELECT 'waiting_runs', 1, r.start_after FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
        WHERE r.status = 'queued' AND r.kind = 'sync' AND NOT c.paused AND r.start_after < now() - interval '15 minutes'
          AND NOT EXISTS (SELECT FROM muster.runs WHERE status = 'running' AND heartbeat_at > now() - interval '1 minute')
-       UNION ALL SELECT 'missed_syncs', 1, next_sync_at FROM muster.connections
-       WHERE status = 'active' AND next_sync_at < now() - interval '15 minutes'
+       UNION ALL SELECT 'missed_syncs', 1, c.next_sync_at FROM muster.connections c
+       WHERE c.status = 'active' AND c.next_sync_at < now() - interval '15 minutes' AND NOT ${hasRun('c', `r.trigger = 'scheduled'`)}
        UNION ALL SELECT 'missed_lists', 1, s.next_sync_at FROM muster.scheduled_lists s JOIN muster.connections c USING (environment, company_id)
-       WHERE c.status = 'active' AND s.next_sync_at < now() - interval '15 minutes' AND NOT EXISTS (
-         SELECT FROM muster.runs r WHERE r.environment = s.environment AND r.company_id = s.company_id AND r.kind = 'sync'
-           AND r.status IN ('queued', 'running'))
+       WHERE c.status = 'active' AND s.next_sync_at < now() - interval '15 minutes' AND NOT ${hasRun('s')}
        UNION ALL SELECT 'unused_links', 1, expires_at FROM muster.connect_links
        WHERE completed_at IS NULL AND expires_at < now() AND expires_at > now() - interval '14 days'
        UNION ALL SELECT cause, companies, first_seen_at FROM muster.issues

@@ -1,7 +1,9 @@
 // muster.runs, counted for metrics and the overview; runs.ts has everything else about the table.
 import type { Environment } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 import { IS_PAUSED, WAITS_FOR_SYNC } from './active-runs.js';
+import { ofLastSync } from './last-syncs.js';
 import type { EndStatus } from './walks.js';
 
 /** Restricts to one environment, or to none. */
@@ -37,17 +39,16 @@ export async function measureWait(
   return row?.seconds ?? null;
 }
 
-/** Active companies by the status of their last run that ended. */
+/** Active companies by the status of their last sync that ended. */
 export function countLastRuns(
   db: Pick<Transaction, '$queryRaw'>,
   { environment = null }: InEnvironment = {},
 ): Promise<{ status: EndStatus; count: number }[]> {
   return db.$queryRaw`
-    SELECT r.status, count(*)::int AS count FROM muster.connections c CROSS JOIN LATERAL (
-      SELECT status FROM muster.runs r
-      WHERE r.environment = c.environment AND r.company_id = c.company_id AND r.kind = 'sync' AND r.finished_at IS NOT NULL
-      ORDER BY seq DESC LIMIT 1) r
-    WHERE c.status = 'active' AND (${environment}::text IS NULL OR c.environment = ${environment}) GROUP BY r.status`;
+    SELECT status, count(*)::int AS count FROM (
+      SELECT ${ofLastSync(Prisma.sql`r.status`, Prisma.sql`AND r.finished_at IS NOT NULL`)} AS status FROM muster.connections c
+      WHERE c.status = 'active' AND (${environment}::text IS NULL OR c.environment = ${environment})) last
+    WHERE status IS NOT NULL GROUP BY status`;
 }
 
 /** How the nightly runs made since a night began have ended; `finished` includes cancelled ones. */

@@ -11,6 +11,7 @@ import type { Transaction } from '../connection/transaction.js';
 import { readByIndex } from '../statements/by-index.js';
 import { isOnSchedule } from './active-runs.js';
 import { rowsOf } from './connections.js';
+import { ofLastSync } from './last-syncs.js';
 
 /** The companies of a request: exactly these, or every company with these properties. */
 export interface RunRequestFilter {
@@ -41,9 +42,7 @@ function choose({ environment = null as never, lastRun = null as never, companie
   return Prisma.sql`asked_for AS (
       SELECT environment, company_id, c.status FROM muster.connections c ${among}
       WHERE (${environment}::text IS NULL OR environment = ${environment})
-        AND (${lastRun}::text IS NULL OR ${lastRun} = (
-          SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id AND r.kind = 'sync'
-          ORDER BY r.seq DESC LIMIT 1))
+        AND (${lastRun}::text IS NULL OR ${lastRun} = ${ofLastSync(Prisma.sql`r.status`)})
     ), chosen AS (
       SELECT environment, company_id FROM asked_for WHERE status = 'active'
     ), skipped AS (

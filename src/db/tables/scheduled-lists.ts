@@ -28,17 +28,18 @@ type FoundCompany = CompanyKey & { readonly now: Date };
 
 /**
  * Active companies of which one of these lists is due, and of which no run is queued or running: a list waits for the end of it. It waits for the night
- * that is due, too, which has to get its turn between lists that come often. Companies that are due longest come first.
+ * that is due, too, which has to get its turn between lists that come often; without `hasNights` no process starts one, and a night that a process with the
+ * former catalogue has planned is not waited for. Companies that are due longest come first.
  */
 export function findDueLists(
   db: Pick<Database, 'prisma'>,
-  { resources, limit }: { readonly resources: readonly string[]; readonly limit: number },
+  { resources, hasNights, limit }: { readonly resources: readonly string[]; readonly hasNights: boolean; readonly limit: number },
 ): Promise<FoundCompany[]> {
   return db.prisma.$queryRaw`
     SELECT s.environment, s.company_id AS "companyId", now() AS now
     FROM muster.scheduled_lists s JOIN muster.connections c ON c.environment = s.environment AND c.company_id = s.company_id
     WHERE s.next_sync_at <= now() AND s.resource = ANY(${resources}::text[]) AND c.status = 'active'
-      AND NOT COALESCE(c.next_sync_at <= now(), FALSE) AND NOT ${hasActiveRun(Prisma.sql`s`)}
+      AND NOT (${hasNights} AND COALESCE(c.next_sync_at <= now(), FALSE)) AND NOT ${hasActiveRun(Prisma.sql`s`)}
     GROUP BY s.environment, s.company_id ORDER BY min(s.next_sync_at) LIMIT ${limit}::int`;
 }
 

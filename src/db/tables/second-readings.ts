@@ -10,6 +10,7 @@ import type { Transaction } from '../connection/transaction.js';
 import { textArray, textArrayInPortions } from '../statements/array-literals.js';
 import { inPieces } from '../statements/in-pieces.js';
 import { isOf, rowsOf } from './connections.js';
+import { ofLastSync } from './last-syncs.js';
 import type { ListKey } from './lists.js';
 import { lockedRun, type RunClaim } from './runs.js';
 
@@ -165,7 +166,7 @@ export async function eraseFromReadings(
 
 /**
  * Companies whose turn it is: the active ones that waited longest, as many as the share says, without companies that had theirs this night. The
- * company's sync of this night must have ended; a company that waits for it keeps its turn.
+ * company's sync of this night must have ended; a company that waits for it keeps its turn. A run by the schedules of its lists is not that sync.
  */
 export function findVerifyTurns(
   db: Pick<Database, 'prisma'>,
@@ -176,15 +177,13 @@ export function findVerifyTurns(
       SELECT ceil(count(*) * ${share}::numeric)::int - (count(*) FILTER (WHERE verify_turn_at >= ${nightBeganAt}::timestamptz))::int AS left
       FROM muster.connections WHERE environment = ${environment} AND status = 'active'
     ), turn AS (
-      SELECT c.environment, c.company_id FROM muster.connections c
+      SELECT c.environment, c.company_id, c.next_sync_at FROM muster.connections c
       WHERE c.environment = ${environment} AND c.status = 'active'
         AND (c.verify_turn_at IS NULL OR c.verify_turn_at < ${nightBeganAt}::timestamptz)
       ORDER BY c.verify_turn_at NULLS FIRST, c.company_id LIMIT (SELECT GREATEST(0, share.left) FROM share)
     )
-    SELECT t.environment, t.company_id AS "companyId" FROM turn t CROSS JOIN LATERAL (
-      SELECT r.finished_at, r.created_at FROM muster.runs r
-      WHERE r.environment = t.environment AND r.company_id = t.company_id AND r.kind = 'sync' ORDER BY r.seq DESC LIMIT 1) last
-    WHERE last.created_at >= ${nightBeganAt}::timestamptz AND last.finished_at IS NOT NULL`;
+    SELECT environment, company_id AS "companyId" FROM turn c
+    WHERE ${ofLastSync(Prisma.sql`r.created_at >= ${nightBeganAt}::timestamptz AND r.finished_at IS NOT NULL`)}`;
 }
 
 /** Records that these companies had their turn. */
