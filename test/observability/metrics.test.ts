@@ -161,6 +161,29 @@ test('what cannot be read is left out, and the rest is there', async () => {
   expect(text).toContain('process_cpu_seconds_total');
 });
 
+test('what hangs is left out at the deadline, and the next scrape does not wait for it', async () => {
+  const { prisma } = database.db;
+  let hangs = true;
+  const hanging = new Proxy(prisma, {
+    get: (target, key) => (key === '$transaction' && hangs ? () => new Promise(() => {}) : Reflect.get(target, key)),
+  });
+  let end = () => {};
+  const sleep = () => new Promise<void>((resolve) => (end = resolve));
+  const waitingJobs = () => (hangs ? new Promise<never>(() => {}) : Promise.resolve({ runs: 3 }));
+  const metrics = metricsOf({ ...database.db, prisma: hanging }, [], { clock: { sleep }, waitingJobs });
+  const scrape = metrics.metrics();
+  setImmediate(() => end()); // what does not hang here has answered by then
+  expect(ours(await scrape)).toEqual([
+    'muster_night_age_seconds 10800',
+    'muster_ready{part="database"} 1',
+    'muster_ready{part="queue"} 0',
+  ]);
+  hangs = false;
+  const lines = ours(await metrics.metrics());
+  expect(lines).toContain('muster_holds_open 0');
+  expect(lines).toContain('muster_queue_waiting{queue="runs"} 3');
+});
+
 test('docs/metrics.md lists them, with their labels and the same words', async () => {
   const document = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
   const rows = [...document.matchAll(/^\| `(muster_\w+)` \| (\w+) \| ((?:`\w+`(?:, )?)*) ?\| (.+) \|$/gm)].map(
