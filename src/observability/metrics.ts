@@ -11,7 +11,7 @@ import { countCompanies } from '../db/tables/connections.js';
 import { measureOldestHold } from '../db/tables/holds.js';
 import { countIssuesByCause } from '../db/tables/issues.js';
 import { LACKING_STATES, readLastNight } from '../db/tables/last-night.js';
-import { countListStates, countProofs } from '../db/tables/list-counts.js';
+import { countListStatesByStatus, countProofs } from '../db/tables/list-counts.js';
 import { LIST_PROOFS, LIST_STATES } from '../db/tables/list-states.js';
 import { countUndelivered } from '../db/tables/notifications.js';
 import { countLateTokens } from '../db/tables/put-off-tokens.js';
@@ -81,6 +81,7 @@ export function createMetrics(deps: MetricsDependencies): Registry {
   /** Counts all companies or lists by an index, however small their table was when the statement was planned. */
   const counted = <T>(read: (tx: Transaction) => Promise<T>) => readByIndex(db, read);
   const lists = { resources, staleAfterHours };
+  const lateTokens = () => counted((tx) => countLateTokens(tx, { environments }));
   const proofs = () => counted((tx) => countProofs(tx, lists));
   async function nightOf(environment: Environment): Promise<Measured[]> {
     const { proved, lacking } = await readLastNight(db, { ...lists, ...night(), environment });
@@ -101,11 +102,11 @@ export function createMetrics(deps: MetricsDependencies): Registry {
     'For how long the run that is first in line has been due, or 0.',
     async () => (await measureWait(db.prisma)) ?? 0,
   );
-  value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await counted(countLateTokens)).due);
+  value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await lateTokens()).due);
   value(
     'muster_tokens_overdue',
     'Access tokens that expired before they were refreshed, without those that wait for the end of quiet hours.',
-    async () => (await counted(countLateTokens)).overdue,
+    async () => (await lateTokens()).overdue,
   );
   value(
     'muster_oldest_verified_seconds',
@@ -119,12 +120,14 @@ export function createMetrics(deps: MetricsDependencies): Registry {
   });
   add(
     'muster_lists_by_state',
-    "The catalogue's lists of every company by their state.",
-    ['environment', 'resource', 'state'],
+    "The catalogue's lists of every company by their state and by what Muster may do for the company, without environments that have no settings.",
+    ['environment', 'resource', 'company', 'state'],
     async () =>
-      (await counted((tx) => countListStates(tx, lists))).flatMap(({ environment, resource, states }) =>
-        LIST_STATES.map((state) => ({ environment, resource, state, count: states[state] })),
-      ),
+      (await counted((tx) => countListStatesByStatus(tx, lists)))
+        .filter(({ environment }) => environments.includes(environment))
+        .flatMap(({ environment, resource, status, states }) =>
+          LIST_STATES.map((state) => ({ environment, resource, company: status, state, count: states[state] })),
+        ),
   );
   add(
     'muster_night_lists',

@@ -17,6 +17,8 @@ const ready = (part: string, value: number, database = 1): Series => ({
   ...(part !== 'database' && { [`muster_ready{part="${part}"}`]: `${value}x180` }),
 });
 const sample = (name: string, value: number, rest: Series = UP): Series => ({ ...rest, [name]: `${value}x180` });
+const lists = (company: string, state: string, count: number): Series =>
+  sample(`muster_lists_by_state{environment="test",resource="employees",company="${company}",state="${state}"}`, count);
 const night = (state: string, seconds: number): Series => ({
   ...UP,
   [`muster_night_lists{environment="test",state="${state}"}`]: '3x180',
@@ -72,12 +74,12 @@ const CASES: Readonly<Record<string, { readonly fires: Series; readonly quiet: r
   MusterNightTooLong: { fires: issue('budget_short', 1), quiet: [issue('budget_short', 0)] },
   MusterRunsNotStarted: { fires: due(0), quiet: [due(1), sample('muster_run_longest_wait_seconds', 0, due(0))] },
   MusterListsLate: {
-    fires: sample('muster_lists_by_state{environment="test",resource="employees",state="late"}', 1),
-    quiet: [sample('muster_lists_by_state{environment="test",resource="employees",state="on_time"}', 1)],
+    fires: lists('active', 'late', 1),
+    quiet: [lists('active', 'on_time', 1), lists('reauthorization_required', 'late', 1)],
   },
   MusterListsFailing: {
-    fires: sample('muster_lists_by_state{environment="test",resource="employees",state="failed"}', 1),
-    quiet: [sample('muster_lists_by_state{environment="test",resource="employees",state="failed"}', 0)],
+    fires: lists('active', 'failed', 1),
+    quiet: [lists('active', 'failed', 0), lists('paused', 'failed', 1)],
   },
   MusterListsNeverProved: { fires: issue('never_proved', 1), quiet: [issue('list_unverified', 1)] },
   MusterHoldsWait: {

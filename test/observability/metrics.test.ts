@@ -94,14 +94,14 @@ test('they show the database as it is at the scrape', async () => {
       'muster_lists{proof="never"} 5',
       'muster_lists{proof="unavailable"} 0',
       ...['departments', 'employees'].flatMap((resource) =>
-        [
-          ['failed', 0],
-          ['held', 0],
-          ['late', 0],
-          ['never', resource === 'employees' ? 2 : 3],
-          ['on_time', resource === 'employees' ? 1 : 0],
-          ['unavailable', 0],
-        ].map(([state, count]) => `muster_lists_by_state{environment="test",resource="${resource}",state="${state}"} ${count}`),
+        ['active', 'paused', 'reauthorization_required'].flatMap((status) => {
+          const isProved = resource === 'employees' && status === 'active';
+          const counts = { failed: 0, held: 0, late: 0, never: isProved ? 0 : 1, on_time: isProved ? 1 : 0, unavailable: 0 };
+          return Object.entries(counts).map(
+            ([state, count]) =>
+              `muster_lists_by_state{environment="test",resource="${resource}",company="${status}",state="${state}"} ${count}`,
+          );
+        }),
       ),
       'muster_hold_oldest_seconds 0',
       'muster_holds_open 0',
@@ -144,6 +144,20 @@ test('a list that has left the catalogue does not count, and counts again when i
   };
   expect(await freshness(['employees'])).toEqual({ hours: 2, unverified: 0 });
   expect(await freshness(['absences', 'documents', 'employees'])).toEqual({ hours: 500, unverified: 1 });
+});
+
+test('tokens and lists of an environment that has no settings do not count: nobody refreshes or syncs them', async () => {
+  const { prisma } = database.db;
+  await prisma.connection.deleteMany();
+  const token = { create: { refreshToken: 'encrypted', expiresAt: hoursAgo(1), refreshAt: hoursAgo(1) } };
+  await prisma.connection.create({ data: { ...company(1), token } });
+  const lines = async (environment: 'production' | 'test') =>
+    ours(await metricsOf(database.db, ['employees'], { environments: [environment] }).metrics());
+  const expired = (count: number) => [`muster_tokens_due ${count}`, `muster_tokens_overdue ${count}`];
+  expect(await lines('test')).toEqual(expect.arrayContaining(expired(1)));
+  expect((await lines('test')).join()).toContain('muster_lists_by_state');
+  expect(await lines('production')).toEqual(expect.arrayContaining(expired(0)));
+  expect((await lines('production')).join()).not.toContain('muster_lists_by_state');
 });
 
 test('what cannot be read is left out, and the rest is there', async () => {
