@@ -10,7 +10,7 @@ import { readByIndex } from '../db/statements/by-index.js';
 import { countCompanies } from '../db/tables/connections.js';
 import { measureOldestHold } from '../db/tables/holds.js';
 import { countIssuesByCause } from '../db/tables/issues.js';
-import { LACKING_STATES, readLastNight } from '../db/tables/last-night.js';
+import { LACKING_STATES, readIsUnderWay, readLastNight } from '../db/tables/last-night.js';
 import { countListStatesByStatus, countProofs } from '../db/tables/list-counts.js';
 import { LIST_PROOFS, LIST_STATES } from '../db/tables/list-states.js';
 import { countUndelivered } from '../db/tables/notifications.js';
@@ -139,6 +139,12 @@ export function createMetrics(deps: MetricsDependencies): Registry {
       return counts;
     },
   );
+  add('muster_night_under_way', 'Whether runs of the newest night are under way or still to come: 1, or 0.', ['environment'], async () => {
+    const counts: Measured[] = [];
+    for (const environment of environments)
+      counts.push({ environment, count: (await readIsUnderWay(db, { ...lists, ...night(), environment })) ? 1 : 0 });
+    return counts;
+  });
   addBeside('muster_night_age_seconds', 'Time since the newest night began.', [], async () => [{ count: night().seconds }]);
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
   value('muster_hold_oldest_seconds', 'Age of the oldest held deletion that waits for a person, or 0.', () =>
