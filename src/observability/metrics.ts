@@ -139,12 +139,17 @@ export function createMetrics(deps: MetricsDependencies): Registry {
       return counts;
     },
   );
-  add('muster_night_under_way', 'Whether runs of the newest night are under way or still to come: 1, or 0.', ['environment'], async () => {
-    const counts: Measured[] = [];
-    for (const environment of environments)
-      counts.push({ environment, count: (await readIsUnderWay(db, { ...lists, ...night(), environment })) ? 1 : 0 });
-    return counts;
-  });
+  add(
+    'muster_night_under_way',
+    'Whether runs of the newest night are under way or still to come: 1, or 0.',
+    ['environment'],
+    async () => {
+      const counts: Measured[] = [];
+      for (const environment of environments)
+        counts.push({ environment, count: (await readIsUnderWay(db, { ...lists, ...night(), environment })) ? 1 : 0 });
+      return counts;
+    },
+  );
   addBeside('muster_night_age_seconds', 'Time since the newest night began.', [], async () => [{ count: night().seconds }]);
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
   value('muster_hold_oldest_seconds', 'Age of the oldest held deletion that waits for a person, or 0.', () =>

@@ -53,7 +53,11 @@ const CASES: Readonly<Record<string, { readonly fires: Series; readonly quiet: r
   MusterQueueUnavailable: { fires: ready('queue', 0), quiet: [ready('queue', 1)] },
   MusterProcessOutdated: {
     fires: { ...ready('version', 1), ...oneOfTwo('version') },
-    quiet: [ready('version', 1), ready('migrations', 1), { ...ready('version', 1), ...oneOfTwo('version'), ...oneOfTwo('database') }],
+    quiet: [
+      ready('version', 1),
+      ready('migrations', 1),
+      { ...ready('version', 1), ...oneOfTwo('version'), ...oneOfTwo('database') },
+    ],
   },
   MusterNoWorker: { fires: sample('muster_workers', 0), quiet: [WORKS, UP] },
   MusterSweepLate: {
