@@ -84,7 +84,7 @@ export function countListStates(db: Pick<Transaction, '$queryRaw'>, counted: Cou
   return countBy(db, counted, Prisma.sql`c.environment, asked.resource`);
 }
 
-/** The same, by what Muster may do for the company as well. */
+/** Counts them by the status of the company as well. */
 export function countListStatesByStatus(
   db: Pick<Transaction, '$queryRaw'>,
   counted: CountedLists,
