@@ -130,7 +130,7 @@ async function startWorker(config: Config, shared: SharedParts, stack: StopStack
     sweepPrivacy: privacySweep(shared),
     retention: { runDays: config.runRetentionDays, auditDays: config.auditRetentionDays },
   };
-  const all = recordedSweeps(db, clock, sweeps(work));
+  const all = await recordedSweeps(db, clock, sweeps(work));
   const sweeper = new Sweeper(backend, all, logger);
   const heartbeat = config.heartbeatUrl && new Heartbeat({ ...config, db, url: config.heartbeatUrl, sweeps: all, logger });
   const guard = new QueueGuard({ backend, db, logger });

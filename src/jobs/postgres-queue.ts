@@ -73,7 +73,6 @@ export function postgresBackend(databaseUrl: string, logger: Logger): QueueBacke
     ...connectionOptions(databaseUrl, 'muster queue'),
     connectionTimeoutMillis: 0, // BullMQ waits without a limit
     max: 12,
-    keepAlive: true,
     Client: PacedClient,
     onConnect: (client) =>
       paced(async () => {

@@ -62,7 +62,8 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
     { name: 'verifications', everyMs: 10_000, run: deps.startVerifications },
     { name: 'schema', everyMs: 2_000, run: deps.sweepSchema },
     { name: 'certificates', everyMs: 2_000, run: deps.signCertificates },
-    ...(dueExports ? [{ name: 'due-exports', everyMs: 5_000, run: () => dueExports.enqueueDue() }] : []),
+    // Also without exports: what is recorded of it would seem late once they are switched off.
+    { name: 'due-exports', everyMs: 5_000, run: async () => dueExports?.enqueueDue() },
     { name: 'privacy', everyMs: 2_000, run: deps.sweepPrivacy },
     { name: 'old-workers', everyMs: 3_600_000, run: () => forgetDeadProcesses(db) },
     { name: 'old-tokens', everyMs: 3_600_000, run: () => removeOldQuarantinedTokens(db, quarantineRetentionDays) },

@@ -1,7 +1,7 @@
 import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/connection/database.js';
-import { addSweeps, claimHeartbeat } from '../db/tables/sweeps.js';
+import { claimHeartbeat } from '../db/tables/sweeps.js';
 import type { Proxies } from '../http/proxy/proxies.js';
 import type { Logger } from '../observability/logger.js';
 import { registerSecret } from '../observability/secret-registry.js';
@@ -11,7 +11,7 @@ interface HeartbeatDependencies {
   readonly db: Database;
   /** Never logged, because its path or query may be all that is needed to write there. */
   readonly url: URL;
-  /** All sweeps, and how often each is due. */
+  /** All sweeps, and how often each is due. The end of each is recorded (recorded-sweeps.ts). */
   readonly sweeps: readonly { readonly name: string; readonly everyMs: number }[];
   /** Unset: requests are sent directly. */
   readonly proxies?: Proxies;
@@ -37,11 +37,6 @@ export class Heartbeat implements Service {
   }
 
   async start(): Promise<void> {
-    const { db, sweeps } = this.#deps;
-    await addSweeps(
-      db,
-      sweeps.map(({ name }) => name),
-    );
     this.#looks.start();
   }
 

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { Clock } from '../core/clock.js';
 import type { Environment } from '../core/company.js';
 import type { StaleAfterHours } from '../core/stale-after.js';
 import { VERSION } from '../core/version.js';
@@ -9,8 +10,8 @@ import { readByIndex } from '../db/statements/by-index.js';
 import { countCompanies } from '../db/tables/connections.js';
 import { measureOldestHold } from '../db/tables/holds.js';
 import { countIssuesByCause } from '../db/tables/issues.js';
-import { LACKING_STATES, readLastNight } from '../db/tables/last-night.js';
-import { countListStates, countProofs } from '../db/tables/list-counts.js';
+import { LACKING_STATES, readIsUnderWay, readLastNight } from '../db/tables/last-night.js';
+import { countListStatesByStatus, countProofs } from '../db/tables/list-counts.js';
 import { LIST_PROOFS, LIST_STATES } from '../db/tables/list-states.js';
 import { countUndelivered } from '../db/tables/notifications.js';
 import { countLateTokens } from '../db/tables/put-off-tokens.js';
@@ -19,11 +20,13 @@ import { countActiveRuns, countLastRuns, measureWait } from '../db/tables/run-co
 import { ageSweeps } from '../db/tables/sweeps.js';
 import { estimateNight } from '../db/tables/walks.js';
 import { countWorkers, longestDelay } from '../db/tables/workers.js';
+import { ScrapeReadings } from './scrape-readings.js';
 import { addStoredMetrics } from './stored-metrics.js';
 
-interface MetricsDependencies {
+export interface MetricsDependencies {
   /** The numbers of workers come from the database: a worker serves no metrics. */
   readonly db: Database;
+  readonly clock: Pick<Clock, 'sleep'>;
   /** The lists of the catalogue. A list that has left it is not walked any more, so the age of its proof would only grow. */
   readonly resources: readonly string[];
   readonly staleAfterHours: StaleAfterHours;
@@ -42,24 +45,22 @@ type Measured = Readonly<Record<string, unknown>> & { readonly count: number | n
 
 /**
  * The registry of GET /metrics, read again at every scrape. Each metric is one cheap query: its cost grows with the companies at
- * most, never with the history. A metric that cannot be read is left out: no number is better than a wrong one. docs/metrics.md lists them.
+ * most, never with the history. A metric that cannot be read, or not in time, is left out: no number is better than a wrong one. docs/metrics.md lists them.
  */
 export function createMetrics(deps: MetricsDependencies): Registry {
-  const { db, resources, staleAfterHours, environments, waitingJobs, readyParts, night } = deps;
+  const { db, clock, resources, staleAfterHours, environments, waitingJobs, readyParts, night } = deps;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
+  const readings = new ScrapeReadings(clock);
   // Metrics are read one after the other: reading all at once would take every connection from the pool.
-  let reading: Promise<unknown> = Promise.resolve();
-  function inTurn<T>(read: () => Promise<T>): Promise<T> {
-    const turn = reading.then(read);
-    reading = turn.catch(() => {});
-    return turn;
-  }
+  const inTurn = <T>(read: () => Promise<T>) => readings.inTurn(read);
   const add = (name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>) =>
-    addBeside(name, help, labelNames, () => inTurn(read));
-  /** For what other parts are asked, which need not wait for the database. */
-  function addBeside(name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>): void {
+    addGauge(name, help, labelNames, () => inTurn(read));
+  /** For what needs not wait for the database. */
+  const addBeside = (name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>) =>
+    addGauge(name, help, labelNames, () => readings.now(read));
+  function addGauge(name: string, help: string, labelNames: string[], read: () => Promise<readonly Measured[]>): void {
     async function set(gauge: Gauge): Promise<void> {
       gauge.reset();
       if (labelNames.length === 0) gauge.remove(); // without this it would be 0
@@ -80,6 +81,7 @@ export function createMetrics(deps: MetricsDependencies): Registry {
   /** Counts all companies or lists by an index, however small their table was when the statement was planned. */
   const counted = <T>(read: (tx: Transaction) => Promise<T>) => readByIndex(db, read);
   const lists = { resources, staleAfterHours };
+  const lateTokens = () => counted((tx) => countLateTokens(tx, { environments }));
   const proofs = () => counted((tx) => countProofs(tx, lists));
   async function nightOf(environment: Environment): Promise<Measured[]> {
     const { proved, lacking } = await readLastNight(db, { ...lists, ...night(), environment });
@@ -103,11 +105,11 @@ export function createMetrics(deps: MetricsDependencies): Registry {
     'For how long the run that is first in line has been due, or 0.',
     async () => (await measureWait(db.prisma)) ?? 0,
   );
-  value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await counted(countLateTokens)).due);
+  value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await lateTokens()).due);
   value(
     'muster_tokens_overdue',
     'Access tokens that expired before they were refreshed, without those that wait for the end of quiet hours.',
-    async () => (await counted(countLateTokens)).overdue,
+    async () => (await lateTokens()).overdue,
   );
   value(
     'muster_oldest_verified_seconds',
@@ -121,12 +123,14 @@ export function createMetrics(deps: MetricsDependencies): Registry {
   });
   add(
     'muster_lists_by_state',
-    "The catalogue's lists of every company by their state.",
-    ['environment', 'resource', 'state'],
+    "The catalogue's lists of every company by their state and by what Muster may do for the company, without environments that have no settings.",
+    ['environment', 'resource', 'company', 'state'],
     async () =>
-      (await counted((tx) => countListStates(tx, lists))).flatMap(({ environment, resource, states }) =>
-        LIST_STATES.map((state) => ({ environment, resource, state, count: states[state] })),
-      ),
+      (await counted((tx) => countListStatesByStatus(tx, lists)))
+        .filter(({ environment }) => environments.includes(environment))
+        .flatMap(({ environment, resource, status, states }) =>
+          LIST_STATES.map((state) => ({ environment, resource, company: status, state, count: states[state] })),
+        ),
   );
   add(
     'muster_night_lists',
@@ -138,7 +142,18 @@ export function createMetrics(deps: MetricsDependencies): Registry {
       return counts;
     },
   );
-  value('muster_night_age_seconds', 'Time since the newest night began.', async () => night().seconds);
+  add(
+    'muster_night_under_way',
+    'Whether runs of the newest night are under way or still to come: 1, or 0.',
+    ['environment'],
+    async () => {
+      const counts: Measured[] = [];
+      for (const environment of environments)
+        counts.push({ environment, count: (await readIsUnderWay(db, { ...lists, ...night(), environment })) ? 1 : 0 });
+      return counts;
+    },
+  );
+  addBeside('muster_night_age_seconds', 'Time since the newest night began.', [], async () => [{ count: night().seconds }]);
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
   value('muster_hold_oldest_seconds', 'Age of the oldest held deletion that waits for a person, or 0.', () =>
     counted(measureOldestHold),
@@ -175,7 +190,7 @@ export function createMetrics(deps: MetricsDependencies): Registry {
     Object.entries(await readyParts()).map(([part, isReady]) => ({ part, count: isReady ? 1 : 0 })),
   );
   value('muster_database_size_bytes', 'Size of the database on disk.', () => measureDatabase(db.prisma));
-  add(
+  addBeside(
     'muster_build_info',
     'The version of this API process and of its Node. The value is always 1.',
     ['version', 'node'],

@@ -39,7 +39,7 @@ export class WorkMetrics {
   );
   readonly #walks = this.#counter(
     'muster_walks_ended_total',
-    'Walks of a list that have ended, and attempts at one that failed.',
+    'Walks of a list that have ended, and attempts at one that failed; attempts that end the whole run are in muster_runs_ended_total.',
     ['environment', 'resource', 'outcome'],
   );
   readonly #pages = this.#counter('muster_pages_total', 'Pages that were committed.', ['environment', 'resource']);

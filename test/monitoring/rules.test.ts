@@ -16,12 +16,20 @@ const ready = (part: string, value: number, database = 1): Series => ({
   'muster_ready{part="database"}': `${database}x180`,
   ...(part !== 'database' && { [`muster_ready{part="${part}"}`]: `${value}x180` }),
 });
+/** A part that is missing for the second of two processes. */
+const oneOfTwo = (part: string): Series => ({
+  [`muster_ready{instance="one:8080",part="${part}"}`]: '1x180',
+  [`muster_ready{instance="two:8080",part="${part}"}`]: '0x180',
+});
 const sample = (name: string, value: number, rest: Series = UP): Series => ({ ...rest, [name]: `${value}x180` });
-const night = (state: string, seconds: number): Series => ({
+const lists = (company: string, state: string, count: number): Series =>
+  sample(`muster_lists_by_state{environment="test",resource="employees",company="${company}",state="${state}"}`, count);
+const night = (state: string, isUnderWay: boolean): Series => ({
   ...UP,
   [`muster_night_lists{environment="test",state="${state}"}`]: '3x180',
   'muster_night_lists{environment="test",state="proved"}': '40x180',
-  muster_night_age_seconds: `${seconds}x180`,
+  'muster_night_under_way{environment="test"}': `${isUnderWay ? 1 : 0}x180`,
+  'muster_night_under_way{environment="production"}': `${isUnderWay ? 0 : 1}x180`,
 });
 const requests = (outcome: string, bad: number): Series => ({
   ...UP,
@@ -43,7 +51,14 @@ const CASES: Readonly<Record<string, { readonly fires: Series; readonly quiet: r
   },
   MusterDatabaseUnavailable: { fires: ready('database', 0, 0), quiet: [ready('database', 1)] },
   MusterQueueUnavailable: { fires: ready('queue', 0), quiet: [ready('queue', 1)] },
-  MusterProcessOutdated: { fires: ready('version', 0), quiet: [ready('version', 1), ready('migrations', 1)] },
+  MusterProcessOutdated: {
+    fires: { ...ready('version', 1), ...oneOfTwo('version') },
+    quiet: [
+      ready('version', 1),
+      ready('migrations', 1),
+      { ...ready('version', 1), ...oneOfTwo('version'), ...oneOfTwo('database') },
+    ],
+  },
   MusterNoWorker: { fires: sample('muster_workers', 0), quiet: [WORKS, UP] },
   MusterSweepLate: {
     fires: sample('muster_sweep_age_seconds{sweep="due-tokens"}', 700, WORKS),
@@ -66,18 +81,18 @@ const CASES: Readonly<Record<string, { readonly fires: Series; readonly quiet: r
     quiet: [sample('muster_companies{status="paused"}', 1)],
   },
   MusterNightIncomplete: {
-    fires: night('on_time', 22_000),
-    quiet: [night('on_time', 21_000), night('reauthorization_required', 22_000)],
+    fires: night('on_time', false),
+    quiet: [night('on_time', true), night('reauthorization_required', false)],
   },
   MusterNightTooLong: { fires: issue('budget_short', 1), quiet: [issue('budget_short', 0)] },
   MusterRunsNotStarted: { fires: due(0), quiet: [due(1), sample('muster_run_longest_wait_seconds', 0, due(0))] },
   MusterListsLate: {
-    fires: sample('muster_lists_by_state{environment="test",resource="employees",state="late"}', 1),
-    quiet: [sample('muster_lists_by_state{environment="test",resource="employees",state="on_time"}', 1)],
+    fires: lists('active', 'late', 1),
+    quiet: [lists('active', 'on_time', 1), lists('reauthorization_required', 'late', 1)],
   },
   MusterListsFailing: {
-    fires: sample('muster_lists_by_state{environment="test",resource="employees",state="failed"}', 1),
-    quiet: [sample('muster_lists_by_state{environment="test",resource="employees",state="failed"}', 0)],
+    fires: lists('active', 'failed', 1),
+    quiet: [lists('active', 'failed', 0), lists('paused', 'failed', 1)],
   },
   MusterListsNeverProved: { fires: issue('never_proved', 1), quiet: [issue('list_unverified', 1)] },
   MusterHoldsWait: {

@@ -219,12 +219,17 @@ test.each(STATES)('$name', async ({ name, begins, shows, ends, fires }) => {
   expect(await judge(name, seriesOf(text), fires)).toMatchObject(AS_EXPECTED);
 });
 
-test('no queue, then no database, then no API', async () => {
+test('no queue, then a database that hangs, then none, then no API', async () => {
   await redis.stop();
   const withoutQueue = await scrape(/muster_ready\{part="queue"\} 0$/m);
   expect(await judge('no queue', seriesOf(withoutQueue), ['MusterQueueUnavailable'])).toMatchObject(AS_EXPECTED);
   await redis.start();
   await scrape(/muster_ready\{part="queue"\} 1$/m);
+  server.freeze(true);
+  const frozen = await scrape(/muster_ready\{part="database"\} 0$/m);
+  server.freeze(false);
+  expect(await judge('a database that hangs', seriesOf(frozen), ['MusterDatabaseUnavailable'])).toMatchObject(AS_EXPECTED);
+  await scrape(/muster_ready\{part="database"\} 1$/m);
   await server.stop('immediate');
   const withoutDatabase = await scrape(/muster_ready\{part="database"\} 0$/m);
   expect(await judge('no database', seriesOf(withoutDatabase), ['MusterDatabaseUnavailable'])).toMatchObject(AS_EXPECTED);

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { recordSweep } from '../../src/db/tables/sweeps.js';
+import { addSweeps, recordSweep } from '../../src/db/tables/sweeps.js';
 import { recordedSweeps } from '../../src/jobs/recorded-sweeps.js';
 import { Heartbeat } from '../../src/notifications/heartbeat.js';
 import { createLogger } from '../../src/observability/logger.js';
@@ -66,6 +66,10 @@ async function start(): Promise<void> {
     logger: createLogger({ level: 'trace', destination: { write: (line) => void (log += line) } }),
   });
   started.push(heartbeat);
+  await addSweeps(
+    database.db,
+    SWEEPS.map(({ name }) => name),
+  );
   await heartbeat.start();
 }
 const look = () => vi.advanceTimersByTime(5_000);
@@ -128,13 +132,14 @@ test('sweeps write down when they have ended, not too often, and not where they 
   const run = async () => {
     if (fails) throw new Error('no database');
   };
-  const [sweep] = recordedSweeps(database.db, { monotonic: () => now }, [{ ...SWEEPS[0]!, run }]);
+  const [sweep] = await recordedSweeps(database.db, { monotonic: () => now }, [{ ...SWEEPS[0]!, run }]);
   const age = async () => {
     const { rows } = await sql(
       `SELECT extract(epoch FROM now() - finished_at)::float8 AS age FROM muster.sweeps WHERE name = 'quick'`,
     );
     return (rows[0] as { age: number }).age;
   };
+  expect(await age(), 'a sweep that has not ended yet').toBeGreaterThanOrEqual(0);
   await sweep!.run();
   await lastEnded('quick', 500);
   now = 29_999;

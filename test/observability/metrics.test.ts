@@ -32,6 +32,7 @@ test('they show the database as it is at the scrape', async () => {
     ...['late', 'never', 'unavailable', 'verified'].map((proof) => `muster_lists{proof="${proof}"} 0`),
     'muster_night_age_seconds 10800',
     ...night({}),
+    'muster_night_under_way{environment="test"} 0',
     'muster_notifications{status="failed"} 0',
     'muster_notifications{status="pending"} 0',
     'muster_queue_waiting{queue="runs"} 3',
@@ -94,19 +95,20 @@ test('they show the database as it is at the scrape', async () => {
       'muster_lists{proof="never"} 5',
       'muster_lists{proof="unavailable"} 0',
       ...['departments', 'employees'].flatMap((resource) =>
-        [
-          ['failed', 0],
-          ['held', 0],
-          ['late', 0],
-          ['never', resource === 'employees' ? 2 : 3],
-          ['on_time', resource === 'employees' ? 1 : 0],
-          ['unavailable', 0],
-        ].map(([state, count]) => `muster_lists_by_state{environment="test",resource="${resource}",state="${state}"} ${count}`),
+        ['active', 'paused', 'reauthorization_required'].flatMap((status) => {
+          const isProved = resource === 'employees' && status === 'active';
+          const counts = { failed: 0, held: 0, late: 0, never: isProved ? 0 : 1, on_time: isProved ? 1 : 0, unavailable: 0 };
+          return Object.entries(counts).map(
+            ([state, count]) =>
+              `muster_lists_by_state{environment="test",resource="${resource}",company="${status}",state="${state}"} ${count}`,
+          );
+        }),
       ),
       'muster_hold_oldest_seconds 0',
       'muster_holds_open 0',
       'muster_night_age_seconds 10800',
       ...night({ proved: 1, never: 1, reauthorization_required: 2 }),
+      'muster_night_under_way{environment="test"} 1',
       'muster_ready{part="database"} 1',
       'muster_ready{part="queue"} 0',
       'muster_run_longest_wait_seconds 0',
@@ -146,6 +148,20 @@ test('a list that has left the catalogue does not count, and counts again when i
   expect(await freshness(['absences', 'documents', 'employees'])).toEqual({ hours: 500, unverified: 1 });
 });
 
+test('tokens and lists of an environment that has no settings do not count: nobody refreshes or syncs them', async () => {
+  const { prisma } = database.db;
+  await prisma.connection.deleteMany();
+  const token = { create: { refreshToken: 'encrypted', expiresAt: hoursAgo(1), refreshAt: hoursAgo(1) } };
+  await prisma.connection.create({ data: { ...company(1), token } });
+  const lines = async (environment: 'production' | 'test') =>
+    ours(await metricsOf(database.db, ['employees'], { environments: [environment] }).metrics());
+  const expired = (count: number) => [`muster_tokens_due ${count}`, `muster_tokens_overdue ${count}`];
+  expect(await lines('test')).toEqual(expect.arrayContaining(expired(1)));
+  expect((await lines('test')).join()).toContain('muster_lists_by_state');
+  expect(await lines('production')).toEqual(expect.arrayContaining(expired(0)));
+  expect((await lines('production')).join()).not.toContain('muster_lists_by_state');
+});
+
 test('what cannot be read is left out, and the rest is there', async () => {
   const db = openDatabase({ url: database.url });
   const metrics = metricsOf(db);
@@ -159,6 +175,29 @@ test('what cannot be read is left out, and the rest is there', async () => {
     'muster_ready{part="queue"} 0',
   ]);
   expect(text).toContain('process_cpu_seconds_total');
+});
+
+test('what hangs is left out at the deadline, and the next scrape does not wait for it', async () => {
+  const { prisma } = database.db;
+  let hangs = true;
+  const hanging = new Proxy(prisma, {
+    get: (target, key) => (key === '$transaction' && hangs ? () => new Promise(() => {}) : Reflect.get(target, key)),
+  });
+  let end = () => {};
+  const sleep = () => new Promise<void>((resolve) => (end = resolve));
+  const waitingJobs = () => (hangs ? new Promise<never>(() => {}) : Promise.resolve({ runs: 3 }));
+  const metrics = metricsOf({ ...database.db, prisma: hanging }, [], { clock: { sleep }, waitingJobs });
+  const scrape = metrics.metrics();
+  setImmediate(() => end()); // what does not hang here has answered by then
+  expect(ours(await scrape)).toEqual([
+    'muster_night_age_seconds 10800',
+    'muster_ready{part="database"} 1',
+    'muster_ready{part="queue"} 0',
+  ]);
+  hangs = false;
+  const lines = ours(await metrics.metrics());
+  expect(lines).toContain('muster_holds_open 0');
+  expect(lines).toContain('muster_queue_waiting{queue="runs"} 3');
 });
 
 test('docs/metrics.md lists them, with their labels and the same words', async () => {

@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { ISSUE_ANCHORS } from '../../src/core/issue-causes.js';
 import type { Database } from '../../src/db/connection/database.js';
+import { sweeps } from '../../src/jobs/sweeps.js';
 import { metricsOf } from '../observability/metrics-of.js';
 
 // deploy/monitoring and docs/runbook.md. test/monitoring evaluates the rules.
@@ -93,6 +94,12 @@ describe('the alert rules', () => {
       expect([alert, unknownMetrics(expr)]).toEqual([alert, []]);
       expect(annotations.runbook_url).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
     }
+  });
+
+  test('tell of each sweep that comes every ten seconds or oftener', () => {
+    const often = sweeps({} as Parameters<typeof sweeps>[0]).filter(({ everyMs }) => everyMs <= 10_000);
+    const [, names = ''] = /sweep=~"([^"]+)"/.exec(rules.find(({ alert }) => alert === 'MusterSweepLate')!.expr)!;
+    expect(names.split('|').toSorted()).toEqual(often.map(({ name }) => name).toSorted());
   });
 });
 

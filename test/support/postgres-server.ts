@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -112,6 +112,13 @@ export class PostgresServer {
     const exited = once(guard, 'exit');
     guard.stdin!.end(`${SIGNALS[mode]}\n`);
     await exited;
+  }
+
+  /** Stops all of its processes where they are, or lets them go on: the system still takes connections and bytes for them. */
+  freeze(isFrozen: boolean): void {
+    const [postmaster = ''] = readFileSync(join(this.#cluster.data, 'postmaster.pid'), 'utf8').split('\n');
+    const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').split(' ').filter(Boolean);
+    for (const pid of [postmaster, ...children]) process.kill(Number(pid), isFrozen ? 'SIGSTOP' : 'SIGCONT');
   }
 
   async remove(): Promise<void> {

@@ -25,6 +25,7 @@ export function installationMetrics(deps: InstallationMetricsDependencies): Regi
   const { db, clock, catalogue, staleAfterHours, schedule, providers, readiness, runQueue } = deps;
   return createMetrics({
     db,
+    clock,
     resources: catalogue.endpoints.map(({ resource }) => resource),
     staleAfterHours,
     environments: ENVIRONMENTS.filter((environment) => providers[environment] !== undefined),

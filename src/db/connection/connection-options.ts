@@ -6,6 +6,9 @@ import { type ClientOptions, DatabaseClient } from './database-client.js';
 /** How long a query waits for a connection, be it a new one or one that is in use. */
 const CONNECT_TIMEOUT_MS = 30_000;
 
+/** A connection that is silent for so long is probed, so that a query whose server has vanished fails soon. The system's own time is two hours. */
+const KEEP_ALIVE_MS = 60_000;
+
 /** The driver looks whose certificate it is in each of these, and warns that some day it will not. */
 const VERIFYING_MODES = new Set(['prefer', 'require', 'verify-ca']);
 const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
@@ -39,6 +42,8 @@ export function connectionOptions(
     connectionString: `postgres:///${encodeURI(database)}?${String(parameters)}`,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
   };
 }
 

@@ -67,6 +67,11 @@ export function readLastNight(db: Pick<Database, 'prisma'>, asked: NightAsked): 
   });
 }
 
+/** Whether nightly runs of the newest night are under way, or still to come. Not while only paused companies have some. */
+export function readIsUnderWay(db: Pick<Database, 'prisma'>, asked: NightAsked): Promise<boolean> {
+  return readByIndex(db, (tx) => isUnderWay(tx, asked));
+}
+
 async function isUnderWay(tx: Transaction, { environment, beganAt, nextAt }: NightAsked): Promise<boolean> {
   const [row] = await tx.$queryRaw<{ is: boolean }[]>`
     SELECT EXISTS (

@@ -5,6 +5,7 @@ import type { Environment } from '../../core/company.js';
 import type { StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
+import type { ConnectionStatus } from './connections.js';
 import { countsFrom, LIST, LIST_STATES, type ListProofState, type ListState, NEWEST, proofOf, stateOf } from './list-states.js';
 import { lacksFirstProof } from './unproved-lists.js';
 
@@ -79,12 +80,23 @@ export interface ListCounts extends ProofCounts {
 }
 
 /** Counts the lists by environment and resource, by proof and by state: with two look-ups for each list. A list has one row a company, so each count is of companies, too. */
-export async function countListStates(db: Pick<Transaction, '$queryRaw'>, counted: CountedLists): Promise<ListCounts[]> {
-  const rows = await db.$queryRaw<(Omit<ListCounts, 'states'> & { states: Partial<Record<ListState, number>> })[]>`
-    SELECT c.environment, asked.resource, ${proofCounts(counted.staleAfterHours)}, ${countsOfStates()} AS states
+export function countListStates(db: Pick<Transaction, '$queryRaw'>, counted: CountedLists): Promise<ListCounts[]> {
+  return countBy(db, counted, Prisma.sql`c.environment, asked.resource`);
+}
+
+/** Counts them by the status of the company as well. */
+export function countListStatesByStatus(
+  db: Pick<Transaction, '$queryRaw'>,
+  counted: CountedLists,
+): Promise<(ListCounts & { readonly status: ConnectionStatus })[]> {
+  return countBy(db, counted, Prisma.sql`c.environment, asked.resource, c.status`);
+}
+
+function countBy<Counts>(db: Pick<Transaction, '$queryRaw'>, counted: CountedLists, keys: Prisma.Sql): Promise<Counts[]> {
+  return db.$queryRaw<Counts[]>`
+    SELECT ${keys}, ${proofCounts(counted.staleAfterHours)}, ${countsOfStates()} AS states
     FROM ${countedLists(counted, Prisma.sql`LEFT JOIN ${NEWEST} CROSS JOIN LATERAL (SELECT ${stateOf(counted.staleAfterHours)} AS state) s`)}
-    GROUP BY c.environment, asked.resource ORDER BY c.environment, asked.resource`;
-  return rows as ListCounts[];
+    GROUP BY ${keys} ORDER BY ${keys}`;
 }
 
 function countsOfStates(): Prisma.Sql {

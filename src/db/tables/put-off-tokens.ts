@@ -92,11 +92,14 @@ export function findTokenRefusals(
   );
 }
 
-/** Tokens due for a refresh, and tokens that expired before theirs, but for quiet hours; without companies that must authorize again. */
-export async function countLateTokens(db: Pick<Transaction, '$queryRaw'>): Promise<{ due: number; overdue: number }> {
+/** Tokens of these environments that are due for a refresh, and tokens that expired before theirs, but for quiet hours; without companies that must authorize again. */
+export async function countLateTokens(
+  db: Pick<Transaction, '$queryRaw'>,
+  { environments }: { environments: readonly Environment[] },
+): Promise<{ due: number; overdue: number }> {
   const [row] = await db.$queryRaw<[{ due: number; overdue: number }]>`
     SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now() AND NOT ${WAITED_FOR_QUIET_HOURS})::int AS overdue
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-    WHERE c.reauthorization_reason IS NULL`;
+    WHERE c.reauthorization_reason IS NULL AND environment = ANY(${environments}::text[])`;
   return row;
 }

@@ -67,3 +67,8 @@ test.each([
   const { user, password, host, port, database, ssl } = new DatabaseClient(connectionOptions(text, 'test'));
   expect({ user, password, host, port, database, ssl: typeof ssl }).toMatchObject(parts);
 });
+
+test('a connection that is silent is probed', () => {
+  const options = connectionOptions('postgres://u@db/m', 'test');
+  expect(options).toMatchObject({ keepAlive: true, keepAliveInitialDelayMillis: 60_000 });
+});
