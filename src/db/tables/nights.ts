@@ -49,7 +49,7 @@ export interface NightToCount extends NightStart {
   readonly endedAt: Date | null;
   /** When it begins at the latest: whatever is due before belongs to this night. */
   readonly endsAt: Date;
-  /** The lists of a company that are walked every night. */
+  /** The lists of a company that are walked every night. Where there are none, the night has whatever list was walked in it. */
   readonly resources: readonly string[];
 }
 
@@ -74,7 +74,7 @@ export async function countNightAnew(
         SELECT w.environment, w.company_id, w.resource, of_night, bool_or(w.verified) AS verified, bool_or(w.status = 'succeeded') AS is_read,
           sum(w.inserted) AS inserted, sum(w.updated) AS updated, sum(w.deleted) AS deleted
         FROM run CROSS JOIN LATERAL ${WALKS_OF_RUN} w,
-          LATERAL (SELECT run.trigger <> 'scheduled' AND w.resource = ANY(${resources}::text[]) AS of_night) counted
+          LATERAL (SELECT ${resources.length === 0}::boolean OR run.trigger <> 'scheduled' AND w.resource = ANY(${resources}::text[]) AS of_night) counted
         GROUP BY w.environment, w.company_id, w.resource, of_night
         HAVING NOT bool_and(w.unverified_reason IS NOT DISTINCT FROM ${UNAVAILABLE})
       ), lists AS (
