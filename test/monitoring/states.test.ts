@@ -102,14 +102,14 @@ const STATES: readonly State[] = [
   {
     name: 'a list that is late',
     begins: `UPDATE muster.lists SET last_verified_at = now() - interval '30 hours' WHERE resource = 'employees'`,
-    shows: /resource="employees",state="late"\} 1$/m,
+    shows: /resource="employees",company="active",state="late"\} 1$/m,
     ends: 'UPDATE muster.lists SET last_verified_at = now()',
     fires: ['MusterListsLate', 'MusterNightIncomplete'],
   },
   {
     name: 'a list whose newest walk has failed',
     begins: `UPDATE muster.walks SET status = 'failed', error = '{"code":"service_error","message":"canary"}' WHERE resource = 'employees'`,
-    shows: /resource="employees",state="failed"\} 1$/m,
+    shows: /resource="employees",company="active",state="failed"\} 1$/m,
     ends: `UPDATE muster.walks SET status = 'succeeded', error = NULL`,
     fires: ['MusterListsFailing'],
   },
