@@ -2,7 +2,7 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.js';
 
 /**
- * Everything but deployments, foreign parts and campaigns, which have configurations and scripts of their own (CONTRIBUTING.md): what a newcomer waits for.
+ * Everything but deployments, commands of the CLI, foreign parts and campaigns, which have configurations and scripts of their own (CONTRIBUTING.md): what a newcomer waits for.
  *
  * Files with a process of their own each, which costs two seconds of a processor: they start workers of a queue, or measure memory or the event loop. All others
  * share one process for each of vitest's workers, so that the modules are read once. Nothing may leak from one of them into the
@@ -56,6 +56,7 @@ const SUITE: TestProjectConfiguration[] = [
       exclude: [
         'test/campaign/**',
         'test/chart/**',
+        'test/cli/{local,operate,serve}/**',
         'test/contract/**',
         'test/dbt/**',
         'test/foreign/**',
