@@ -36,13 +36,14 @@ export interface ChosenCompanies {
 
 export const MOST_SKIPPED = 100;
 
-/** SQL: the CTEs `asked_for`, and among them the active companies `chosen` and the first `skipped` ones. */
+/** SQL: the CTEs `asked_for`, and among them the active companies `chosen` and the first `skipped` ones. By the order, an index can be read. */
 function choose({ environment = null as never, lastRun = null as never, companies }: RunRequestFilter): Prisma.Sql {
   const among = companies ? Prisma.sql`JOIN ${rowsOf(companies)} USING (environment, company_id)` : Prisma.empty;
   return Prisma.sql`asked_for AS (
       SELECT environment, company_id, c.status FROM muster.connections c ${among}
       WHERE (${environment}::text IS NULL OR environment = ${environment})
         AND (${lastRun}::text IS NULL OR ${lastRun} = ${ofLastSync(Prisma.sql`r.status`)})
+      ORDER BY environment, company_id
     ), chosen AS (
       SELECT environment, company_id FROM asked_for WHERE status = 'active'
     ), skipped AS (
