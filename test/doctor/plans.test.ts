@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Reader } from '../../src/db/connection/read-only.js';
 import { findOverdue } from '../../src/db/tables/overdue.js';
+import { Prisma } from '../../src/generated/prisma/client.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
 let database: TestDatabase;
@@ -23,8 +24,8 @@ afterAll(() => database.close());
 
 test('an examination finds what is overdue by indexes', async () => {
   const plans: string[] = [];
-  const explain = async (text: string, values: unknown[]) => {
-    const { rows } = await database.db.pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, values);
+  const explain = async (query: Prisma.Sql) => {
+    const { rows } = await database.db.pool.query<{ 'QUERY PLAN': string }>(Prisma.sql`EXPLAIN ${query}`);
     plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
     return { rows: [] };
   };

@@ -205,6 +205,17 @@ describe('a run of one list that waits for their end', () => {
     expect(await listsOf(id)).toEqual(['employees', 'departments']);
   });
 
+  test('by its own schedule becomes the run of the person who names more, and stays one for those who name none', async () => {
+    enter();
+    const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['departments'] });
+    await database.db.prisma.run.update({ where: { id }, data: { trigger: 'scheduled' } });
+    await harness.runs.request({ company, trigger: 'manual', resources: ['departments'] });
+    expect(await rowOf(id)).toMatchObject({ trigger: 'scheduled' });
+    await harness.runs.request({ company, trigger: 'resync' });
+    expect(await rowOf(id)).toMatchObject({ trigger: 'resync' });
+    expect(await listsOf(id)).toEqual(['employees', 'departments']);
+  });
+
   test('keeps the place of a walk that has begun', async () => {
     const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['employees'] });
     onRequest = (n) => n === 3 && enter();

@@ -6,7 +6,14 @@ import { ENVIRONMENTS, type Environment, keyText } from '../../core/company.js';
 import { singleFlight } from '../../core/single-flight.js';
 import type { StaleAfterHours } from '../../core/stale-after.js';
 import type { Database } from '../../db/connection/database.js';
-import { LACKING_STATES, type LackingList, listLacking, type NightAsked, readLastNight } from '../../db/tables/last-night.js';
+import {
+  LACKING_STATES,
+  type LackingList,
+  listLacking,
+  type NightAsked,
+  readIsUnderWay,
+  readLastNight,
+} from '../../db/tables/last-night.js';
 import { findListStates } from '../../db/tables/list-states.js';
 import { nightsAround, type Schedule } from '../../runs/schedule.js';
 import { CompanyName, companyFilterOf, withCompanyNames } from '../plumbing/company-names.js';
@@ -143,11 +150,11 @@ export function lastNightRoutes(deps: LastNightDependencies): FastifyPluginAsync
 }
 
 async function readNight(db: Database, asked: NightAsked): Promise<LastNightModel> {
-  const { due, proved, isUnderWay, lacking } = await readLastNight(db, asked);
+  const { due, proved, lacking } = await readLastNight(db, asked);
   return {
     began_at: asked.beganAt.toISOString(),
     next_at: asked.nextAt.toISOString(),
-    under_way: isUnderWay,
+    under_way: await readIsUnderWay(db, asked),
     lists: { due, proved },
     lacking,
   };

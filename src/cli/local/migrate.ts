@@ -1,12 +1,20 @@
 import type { Command } from 'commander';
+import pRetry from 'p-retry';
 import { loadConfig } from '../../config/config.js';
+import type { Logger } from '../../observability/logger.js';
 
 interface MigrateOptions {
+  readonly wait?: boolean;
   readonly json?: boolean;
   readonly grantRuntime?: string;
   readonly grant?: string;
   readonly grantWarehouse?: string;
 }
+
+/** Milliseconds until a database that cannot be reached is tried again. */
+const WAIT_MS = 2_000;
+/** Tries that take about half a minute. */
+const TRIES_A_WARNING = 15;
 
 export function registerMigrate(program: Command): void {
   program
@@ -18,17 +26,19 @@ export function registerMigrate(program: Command): void {
     )
     .option('--grant <role>', 'then let a role read the schemas mirror and warehouse')
     .option('--grant-warehouse <role>', 'then let a role read the schema warehouse, without the records as they were sent')
+    .option(
+      '--wait',
+      'while the database cannot be reached, wait for it, however long; everything else that fails ends the command',
+    )
     .option('--json', 'print one JSON object a line')
-    .action(async ({ json, grantRuntime: runtime, grant: reader, grantWarehouse: warehouseReader }: MigrateOptions) => {
+    .action(async ({ wait, json, grantRuntime: runtime, grant: reader, grantWarehouse: warehouseReader }: MigrateOptions) => {
       const config = loadConfig(process.env);
       // maintenance.js loads most of Muster, so a command imports it only when it is called.
       const { applyMigrations } = await import('../../maintenance.js');
       const { createLogger } = await import('../../observability/logger.js');
-      const { applied } = await applyMigrations(config, createLogger({ level: config.logLevel, format: config.logFormat }), {
-        runtime,
-        reader,
-        warehouseReader,
-      });
+      const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+      const migrate = () => applyMigrations(config, logger, { runtime, reader, warehouseReader });
+      const { applied } = await (wait ? untilReached(migrate, logger) : migrate());
       if (json) for (const migration of applied) console.log(JSON.stringify({ migration }));
       else
         console.log(
@@ -41,4 +51,19 @@ export function registerMigrate(program: Command): void {
       ])
         if (granted !== undefined) console.log(json ? JSON.stringify({ granted }) : `${granted} may ${may}.`);
     });
+}
+
+/** Repeats the work while the database cannot be reached, or goes away during it: each of its transactions is harmless when it is repeated. */
+async function untilReached<T>(work: () => Promise<T>, logger: Logger): Promise<T> {
+  const { isPassingTrouble } = await import('../../db/connection/sql-state.js');
+  return pRetry(work, {
+    retries: Number.POSITIVE_INFINITY,
+    minTimeout: WAIT_MS,
+    factor: 1,
+    shouldRetry: ({ error }) => isPassingTrouble(error),
+    onFailedAttempt: ({ error, attemptNumber }) => {
+      if (isPassingTrouble(error) && attemptNumber % TRIES_A_WARNING === 1)
+        logger.warn(`waiting for the database: ${error.message}`);
+    },
+  });
 }

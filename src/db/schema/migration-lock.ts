@@ -42,39 +42,32 @@ export function isTableInUse(error: unknown): boolean {
  * which session has the lock: a dead process, or another tool that uses a pooler, may have left a lock that is never given back.
  */
 export async function underMigrationLock<T>(client: pg.Client, logger: Logger, work: () => Promise<T>): Promise<T> {
-  for (let waited = 0; !(await beginLocked(client)); waited += RETRY_MS) {
-    if (waited % SAID_EVERY_MS === 0) await sayWhoHolds(client, logger);
-    await sleep(RETRY_MS);
-  }
-  try {
-    const result = await repeatWhileTablesAreUsed(client, logger, work);
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
-    await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
-    throw error;
-  }
-}
-
-/**
- * Undoing `work` alone gives its tables back and keeps the migration lock during the pause. Otherwise the next of several waiting processes would begin at once,
- * and the tables would be blocked almost without pause.
- */
-async function repeatWhileTablesAreUsed<T>(client: pg.Client, logger: Logger, work: () => Promise<T>): Promise<T> {
-  await client.query('SAVEPOINT before_work');
   for (let tries = 0; ; tries += 1) {
+    await beginLocked(client, logger);
     try {
-      return await work();
+      // The pause keeps the lock: otherwise the next of several waiting processes would begin at once, and the tables would be blocked almost without
+      // pause. It keeps nothing else: the transaction is new, so it has no id, which would hold VACUUM back.
+      if (tries > 0) await sleep(TABLE_PAUSE_MS);
+      const result = await work();
+      await client.query('COMMIT');
+      return result;
     } catch (error) {
+      await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
       if (!isTableInUse(error)) throw error;
-      await client.query('ROLLBACK TO SAVEPOINT before_work');
       if (tries % TRIES_A_WARNING === 0) await sayWhoUsesTables(client, logger);
-      await sleep(TABLE_PAUSE_MS);
     }
   }
 }
 
-async function beginLocked(client: pg.Client): Promise<boolean> {
+/** Begins a transaction that has the migration lock. */
+async function beginLocked(client: pg.Client, logger: Logger): Promise<void> {
+  for (let waited = 0; !(await tryToBeginLocked(client)); waited += RETRY_MS) {
+    if (waited % SAID_EVERY_MS === 0) await sayWhoHolds(client, logger);
+    await sleep(RETRY_MS);
+  }
+}
+
+async function tryToBeginLocked(client: pg.Client): Promise<boolean> {
   await client.query(BEGIN);
   const { rows } = await client.query<{ ours: boolean }>(`SELECT pg_try_advisory_xact_lock(${LOCK_ID}) AS ours`);
   if (rows[0]!.ours) return true;

@@ -13,14 +13,20 @@ export function hasActiveRun(of: Prisma.Sql, condition = Prisma.sql`TRUE`): Pris
 }
 
 /**
+ * SQL: a row `run` of muster.runs waits to retry: its last attempt failed, and the next one is not due yet. A run that only waits for the end of quiet hours is
+ * as good as under way.
+ */
+export function waitsToRetry(run: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`(${run}.status = 'queued' AND ${run}.start_after > now()
+    AND (${run}.error IS NOT NULL OR ${run}.quiet_until IS DISTINCT FROM ${run}.start_after))`;
+}
+
+/**
  * SQL: such a run walks lists by their own schedules, and does not wait to retry. Runs of all lists follow it, also where it waits for the end of quiet
  * hours, as lastRunsOf has it: no request replaces that one.
  */
 export function isOnSchedule(of: Prisma.Sql): Prisma.Sql {
-  return hasActiveRun(
-    of,
-    Prisma.sql`r.trigger = 'scheduled' AND NOT (r.status = 'queued' AND r.start_after > now() AND (r.error IS NOT NULL OR r.quiet_until IS DISTINCT FROM r.start_after))`,
-  );
+  return hasActiveRun(of, Prisma.sql`r.trigger = 'scheduled' AND NOT ${waitsToRetry(Prisma.sql`r`)}`);
 }
 
 /**

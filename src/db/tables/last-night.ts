@@ -7,7 +7,6 @@ import type { CompanyKey, Environment } from '../../core/company.js';
 import type { StaleAfterHours } from '../../core/stale-after.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
-import type { Transaction } from '../connection/transaction.js';
 import { readByIndex } from '../statements/by-index.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { countsFrom, LIST, NEWEST, stateOf } from './list-states.js';
@@ -27,8 +26,6 @@ export interface NightAsked {
 export interface LastNight {
   readonly due: number;
   readonly proved: number;
-  /** Nightly runs are under way, or still to come. */
-  readonly isUnderWay: boolean;
   readonly lacking: readonly { readonly state: LackingState; readonly lists: number }[];
 }
 
@@ -61,28 +58,33 @@ export function readLastNight(db: Pick<Database, 'prisma'>, asked: NightAsked): 
       SELECT state, count(*)::int AS lists FROM (${lackingLists(asked)}) lacking GROUP BY state`;
     return {
       ...counts!,
-      isUnderWay: await isUnderWay(tx, asked),
       lacking: lacking.toSorted((one, other) => LACKING_STATES.indexOf(one.state) - LACKING_STATES.indexOf(other.state)),
     };
   });
 }
 
-/** Whether nightly runs of the newest night are under way, or still to come. Not while only paused companies have some. */
-export function readIsUnderWay(db: Pick<Database, 'prisma'>, asked: NightAsked): Promise<boolean> {
-  return readByIndex(db, (tx) => isUnderWay(tx, asked));
-}
-
-async function isUnderWay(tx: Transaction, { environment, beganAt, nextAt }: NightAsked): Promise<boolean> {
-  const [row] = await tx.$queryRaw<{ is: boolean }[]>`
+/**
+ * Whether runs of the newest night are under way, or still to come. An earlier run that has not ended stands for the night, unless it walks lists by their own
+ * schedules. Not while only paused companies have some.
+ */
+export async function readIsUnderWay(
+  db: Pick<Database, 'prisma'>,
+  { environment = null as never, beganAt, nextAt }: NightAsked,
+): Promise<boolean> {
+  const [row] = await readByIndex(
+    db,
+    (tx) => tx.$queryRaw<[{ is: boolean }]>`
     SELECT EXISTS (
       SELECT FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
-      WHERE r.status IN ('queued', 'running') AND r.trigger = 'nightly' AND r.created_at >= ${beganAt}::timestamptz AND NOT c.paused
-        AND (${environment ?? null}::text IS NULL OR environment = ${environment ?? null})
+      WHERE r.status IN ('queued', 'running') AND r.kind = 'sync' AND NOT c.paused
+        AND (r.trigger = 'nightly' OR r.trigger <> 'scheduled' AND r.created_at < ${beganAt}::timestamptz)
+        AND (${environment}::text IS NULL OR environment = ${environment})
     ) OR EXISTS (
       SELECT FROM muster.connections
-      WHERE status = 'active' AND next_sync_at < ${nextAt}::timestamptz AND (${environment ?? null}::text IS NULL OR environment = ${environment ?? null})
-    ) AS is`;
-  return row!.is;
+      WHERE status = 'active' AND next_sync_at < ${nextAt}::timestamptz AND (${environment}::text IS NULL OR environment = ${environment})
+    ) AS is`,
+  );
+  return row.is;
 }
 
 export interface LackingFilter extends NightAsked, PageQuery {

@@ -1,6 +1,8 @@
 // `muster doctor` reads this from several tables: work that no worker takes, trouble that lasts, and sizes. It locks nothing. Ages are by the clock
 // of the database.
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Reader } from '../connection/read-only.js';
+import { hasActiveRun } from './active-runs.js';
 
 /** Work that no worker takes, links that no customer used, and those ongoing issues that the doctor repeats. */
 export type OverdueKind =
@@ -22,11 +24,6 @@ export interface Overdue {
   readonly seconds: number;
 }
 
-/** SQL: a sync of the company of a row is queued or running, and the condition holds for that run `r`. */
-const hasRun = (row: string, condition = 'TRUE') => `EXISTS (
-         SELECT FROM muster.runs r WHERE r.environment = ${row}.environment AND r.company_id = ${row}.company_id AND r.kind = 'sync'
-           AND r.status IN ('queued', 'running') AND ${condition})`;
-
 /**
  * Finds overdue work, by indexes. A worker that lives begins a refresh, a nightly sync and a run within seconds of their time, and goes on with the
  * run of a worker that died. A run may wait all night while others are under way. The sweep of
@@ -34,26 +31,25 @@ const hasRun = (row: string, condition = 'TRUE') => `EXISTS (
  */
 export async function findOverdue(db: Reader, { environments }: { environments: readonly string[] }): Promise<Overdue[]> {
   const { rows } = await db.query<Overdue>(
-    `SELECT what, sum(amount)::int AS count, extract(epoch FROM now() - min(since))::float8 AS seconds FROM (
+    Prisma.sql`SELECT what, sum(amount)::int AS count, extract(epoch FROM now() - min(since))::float8 AS seconds FROM (
        SELECT 'tokens' AS what, 1 AS amount, t.refresh_at AS since
        FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-       WHERE t.refresh_at < now() - interval '15 minutes' AND c.reauthorization_reason IS NULL AND environment = ANY($1::text[])
+       WHERE t.refresh_at < now() - interval '15 minutes' AND c.reauthorization_reason IS NULL AND environment = ANY(${environments}::text[])
        UNION ALL SELECT 'abandoned_runs', 1, heartbeat_at FROM muster.runs
        WHERE status = 'running' AND heartbeat_at < now() - interval '5 minutes'
        UNION ALL SELECT 'waiting_runs', 1, r.start_after FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
        WHERE r.status = 'queued' AND r.kind = 'sync' AND NOT c.paused AND r.start_after < now() - interval '15 minutes'
          AND NOT EXISTS (SELECT FROM muster.runs WHERE status = 'running' AND heartbeat_at > now() - interval '1 minute')
        UNION ALL SELECT 'missed_syncs', 1, c.next_sync_at FROM muster.connections c
-       WHERE c.status = 'active' AND c.next_sync_at < now() - interval '15 minutes' AND NOT ${hasRun('c', `r.trigger = 'scheduled'`)}
+       WHERE c.status = 'active' AND c.next_sync_at < now() - interval '15 minutes' AND NOT ${hasActiveRun(Prisma.sql`c`, Prisma.sql`r.trigger = 'scheduled'`)}
        UNION ALL SELECT 'missed_lists', 1, s.next_sync_at FROM muster.scheduled_lists s JOIN muster.connections c USING (environment, company_id)
-       WHERE c.status = 'active' AND s.next_sync_at < now() - interval '15 minutes' AND NOT ${hasRun('s')}
+       WHERE c.status = 'active' AND s.next_sync_at < now() - interval '15 minutes' AND NOT ${hasActiveRun(Prisma.sql`s`)}
        UNION ALL SELECT 'unused_links', 1, expires_at FROM muster.connect_links
        WHERE completed_at IS NULL AND expires_at < now() AND expires_at > now() - interval '14 days'
        UNION ALL SELECT cause, companies, first_seen_at FROM muster.issues
        WHERE status = 'ongoing' AND (cause IN ('reauthorization_required', 'never_proved')
          OR cause = 'deletions_held' AND first_seen_at < now() - interval '3 days')) overdue
      GROUP BY what`,
-    [environments],
   );
   return rows;
 }

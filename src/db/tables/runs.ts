@@ -7,7 +7,7 @@ import { Prisma, type Run } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { runStep } from '../connection/step.js';
 import type { Transaction } from '../connection/transaction.js';
-import { IS_PAUSED, WAITS_FOR_SYNC } from './active-runs.js';
+import { IS_PAUSED, WAITS_FOR_SYNC, waitsToRetry } from './active-runs.js';
 import { isOf, type OwnQuietHours, rowsOf } from './connections.js';
 import { type RunNews, tellOfEnd } from './notifications.js';
 import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus } from './walks.js';
@@ -74,7 +74,7 @@ export async function findRun(db: Database, { id }: { id: string }): Promise<Run
 }
 
 export interface LastRun extends CompanyKey, Pick<RunRow, 'id' | 'epoch' | 'trigger' | 'status' | 'createdAt' | 'finishedAt'> {
-  /** Its last attempt failed, and the next one is not due yet. A run that only waits for the end of quiet hours is as good as under way. */
+  /** It waits to retry (active-runs.ts). */
   readonly isWaiting: boolean;
 }
 
@@ -86,7 +86,7 @@ export async function lastRunsOf(
   if (companies.length === 0) return [];
   return tx.$queryRaw`
     SELECT last.id, last.epoch, last.environment, last.company_id AS "companyId", last.trigger, last.status, last.created_at AS "createdAt",
-      last.finished_at AS "finishedAt", last.status = 'queued' AND last.start_after > now() AND (last.error IS NOT NULL OR last.quiet_until IS DISTINCT FROM last.start_after) AS "isWaiting"
+      last.finished_at AS "finishedAt", ${waitsToRetry(Prisma.sql`last`)} AS "isWaiting"
     FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
       (SELECT r.* FROM muster.runs r
        WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND r.kind = ${kind} AND r.status IN ('queued', 'running')

@@ -2,7 +2,7 @@
 import type { CompanyKey } from '../../core/company.js';
 import type { Walk } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
-import { STATUS_OF_ONE } from './runs.js';
+import { STATUS_OF_ONE, type SyncTrigger } from './runs.js';
 import { insertWalks } from './walks.js';
 
 /** Locks the runs among these that wait for the end of quiet hours, and returns them: no worker claims them before it. */
@@ -18,8 +18,14 @@ export function lockQuietRuns(
 /** The place of a list in its run; `id` is that of its walk, where there is one already. */
 export type PlacedWalk = CompanyKey & Pick<Walk, 'runId' | 'resource' | 'position'> & { readonly id?: string | undefined };
 
-/** Adds walks to runs, and moves those that they have. The walks are all of these runs. */
-export async function placeWalks(tx: Transaction, walks: readonly PlacedWalk[]): Promise<void> {
+/**
+ * Adds walks to runs, and moves those that they have. The walks are all of these runs. A run by the schedules of lists becomes one of this trigger: it does
+ * more now, and is the last sync of its company.
+ */
+export async function placeWalks(tx: Transaction, walks: readonly PlacedWalk[], trigger: SyncTrigger): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.runs SET trigger = ${trigger}
+    WHERE id = ANY(${[...new Set(walks.map(({ runId }) => runId))]}::uuid[]) AND runs.trigger = 'scheduled'`;
   const kept = walks.flatMap(({ id, position }) => (id === undefined ? [] : [{ id, position }]));
   const ids = kept.map(({ id }) => id);
   // A place is unique at each moment, so the former ones are left first.

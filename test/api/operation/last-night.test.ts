@@ -111,6 +111,21 @@ test('a list without a row is due, and was never proved', async () => {
   expect((await unproved()).data).toMatchObject([{ resource: 'employees', state: 'never', since: null, last_verified_at: null }]);
 });
 
+test('an earlier run that has not ended stands for the night, unless it walks lists by their own schedules', async () => {
+  const company = await addCompany(admin.db, lacking(before()));
+  const data = { ...company, mode: 'full', createdAt: hoursAgo(before()) };
+  const isUnderWayDuring = async (run: { readonly trigger: string; readonly createdAt?: Date }) => {
+    const { id } = await admin.db.prisma.run.create({ data: { ...data, ...run } });
+    const { under_way } = await night();
+    await admin.db.prisma.run.delete({ where: { id } });
+    return under_way;
+  };
+  expect(await isUnderWayDuring({ trigger: 'resync' })).toBe(true);
+  expect(await isUnderWayDuring({ trigger: 'resync', createdAt: hoursAgo(inNight()) })).toBe(false);
+  expect(await isUnderWayDuring({ trigger: 'scheduled' })).toBe(false);
+  expect(await isUnderWayDuring({ trigger: 'verify' })).toBe(false);
+});
+
 test('it is under way while a nightly run has not ended, or a sync is due before the next night', async () => {
   const company = await addCompany(admin.db, lacking(before()));
   const isUnderWay = async () => (await night()).under_way;

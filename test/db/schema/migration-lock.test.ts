@@ -38,6 +38,10 @@ test('a migration that waits for a table lets others use it, and says who has it
   // While the migration waits for the table, this one would wait, too.
   await pool.query(`SET lock_timeout = '30s'; SELECT FROM muster.holds`);
   expect(await pendingMigrations(pool)).toEqual([NAME]);
+  // In the pauses it has the lock, and nothing that holds VACUUM back.
+  const pausing = `SELECT 1 FROM pg_stat_activity a JOIN pg_locks l USING (pid) WHERE a.datname = current_database() AND l.locktype = 'advisory' AND l.granted
+    AND a.state = 'idle in transaction' AND a.backend_xid IS NULL AND a.backend_xmin IS NULL`;
+  await waitFor(async () => (await pool.query(pausing)).rowCount === 1, { what: 'a pause' });
   await dump.query('COMMIT');
   expect(await migrating).toEqual({ applied: [NAME] });
 });
