@@ -10,7 +10,7 @@ import { readByIndex } from '../db/statements/by-index.js';
 import { countCompanies } from '../db/tables/connections.js';
 import { measureOldestHold } from '../db/tables/holds.js';
 import { countIssuesByCause } from '../db/tables/issues.js';
-import { LACKING_STATES, readIsUnderWay, readLastNight } from '../db/tables/last-night.js';
+import { LACKING_STATES, type NightAsked, readIsUnderWay, readLastNight } from '../db/tables/last-night.js';
 import { countListStatesByStatus, countProofs } from '../db/tables/list-counts.js';
 import { LIST_PROOFS, LIST_STATES } from '../db/tables/list-states.js';
 import { countUndelivered } from '../db/tables/notifications.js';
@@ -37,7 +37,7 @@ export interface MetricsDependencies {
   /** Whether each part of the installation is there, by its name (GET /readyz). */
   readyParts(): Promise<Readonly<Record<string, boolean>>>;
   /** When the newest night began, how many seconds ago that was, and when the next one begins. */
-  night(): { readonly beganAt: Date; readonly nextAt: Date; readonly seconds: number };
+  night(): Pick<NightAsked, 'beganAt' | 'lastTurnAt' | 'nextAt'> & { readonly seconds: number };
 }
 
 /** A number with its labels; null if there is none. */

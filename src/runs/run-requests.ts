@@ -102,7 +102,7 @@ export async function requestRuns(
     tx,
     answering.map((run) => ({ id: run.id, quietUntil: quietUntil(connectionOf.get(keyText(run))!, deps) })),
   );
-  await addLists(tx, answering, { resourcesOf, trigger: options.trigger }, catalogue);
+  await addLists(tx, answering, { ...options, resourcesOf }, catalogue);
   if (ASKED_FOR.has(options.trigger) && syncable.length > 0) await hastenRefreshes(tx, { companies: syncable });
   for (const run of answering) answers.set(keyText(run), run);
   const idle = syncable.filter((company) => !answers.has(keyText(company)));
@@ -124,7 +124,11 @@ export async function requestRuns(
 async function addLists(
   tx: Transaction,
   runs: readonly LastRun[],
-  { resourcesOf, trigger }: Pick<RunOptions, 'trigger'> & { resourcesOf: (company: CompanyKey) => readonly string[] | undefined },
+  {
+    trigger,
+    mode = 'resume',
+    resourcesOf,
+  }: Pick<RunOptions, 'trigger' | 'mode'> & { resourcesOf(company: CompanyKey): readonly string[] | undefined },
   { endpoints }: Catalogue,
 ): Promise<void> {
   if (runs.length === 0) return;
@@ -144,7 +148,7 @@ async function addLists(
     const resources = [...all, ...[...has.keys()].filter((resource) => !all.includes(resource))];
     return resources.map((resource, position) => ({ environment, companyId, runId, resource, position, id: has.get(resource) }));
   });
-  if (placed.length > 0) await placeWalks(tx, placed, trigger);
+  if (placed.length > 0) await placeWalks(tx, placed, { trigger, mode });
 }
 
 /** Sets the next nightly sync. Where every list has a schedule of its own, there is none. */

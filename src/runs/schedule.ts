@@ -47,15 +47,15 @@ function windowStarts({ cron, timezone }: Schedule, earliest: number, now: numbe
   return starts;
 }
 
-/** When the newest night has begun and when the next one begins, in milliseconds since 1970. */
-export function nightsAround(schedule: Schedule, now: number): { readonly began: number; readonly next: number } {
-  const { cron, timezone: tz } = schedule;
+/** When the newest night has begun, when its last company's turn comes, and when the next night begins, in milliseconds since 1970. */
+export function nightsAround(schedule: Schedule, now: number): Readonly<Record<'began' | 'lastTurn' | 'next', number>> {
+  const { cron, timezone: tz, spreadMinutes } = schedule;
   const next = windowStarts(schedule, now, now).find((start) => start > now)!;
   // The search starts one millisecond later, since the night may begin at `now`.
   const began = CronExpressionParser.parse(cron, { tz, currentDate: new Date(now + 1) })
     .prev()
     .getTime();
-  return { began, next };
+  return { began, lastTurn: began + spreadMinutes * 60_000, next };
 }
 
 /** A night is named after the day on which it begins in the schedule's time zone, such as 2026-11-24. */

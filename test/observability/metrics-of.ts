@@ -21,6 +21,6 @@ export function metricsOf(
     environments,
     waitingJobs,
     readyParts: async () => ({ database: true, queue: false }),
-    night: () => ({ beganAt: hoursAgo(3), nextAt: hoursAgo(-21), seconds: 10_800 }),
+    night: () => ({ beganAt: hoursAgo(3), lastTurnAt: hoursAgo(1), nextAt: hoursAgo(-21), seconds: 10_800 }),
   });
 }

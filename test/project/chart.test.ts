@@ -54,7 +54,6 @@ describe('the units', () => {
     const values = (directive: string) => valuesOf('muster-migrate.service', directive);
     expect(values('ExecStart')).toEqual([expect.stringContaining(' migrate --wait ')]);
     expect(values('TimeoutStartSec')).toEqual(['infinity']);
-    expect(values('Restart')).toEqual(['on-abnormal']);
     expect(values('Type')).toEqual(['oneshot']);
   });
 

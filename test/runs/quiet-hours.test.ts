@@ -208,11 +208,11 @@ describe('a run of one list that waits for their end', () => {
   test('by its own schedule becomes the run of the person who names more, and stays one for those who name none', async () => {
     enter();
     const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['departments'] });
-    await database.db.prisma.run.update({ where: { id }, data: { trigger: 'scheduled' } });
+    await database.db.prisma.run.update({ where: { id }, data: { trigger: 'scheduled', mode: 'full' } });
     await harness.runs.request({ company, trigger: 'manual', resources: ['departments'] });
-    expect(await rowOf(id)).toMatchObject({ trigger: 'scheduled' });
-    await harness.runs.request({ company, trigger: 'resync' });
-    expect(await rowOf(id)).toMatchObject({ trigger: 'resync' });
+    expect(await rowOf(id)).toMatchObject({ trigger: 'scheduled', mode: 'full' });
+    await harness.runs.request({ company, trigger: 'manual' });
+    expect(await rowOf(id)).toMatchObject({ trigger: 'manual', mode: 'resume' });
     expect(await listsOf(id)).toEqual(['employees', 'departments']);
   });
 

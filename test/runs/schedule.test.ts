@@ -82,7 +82,11 @@ test('companies fill the window evenly, and each environment for itself', () => 
 
 test('the newest night is the one that has begun last, at the very moment, too', () => {
   const schedule = { cron: '0 2 * * *', timezone: 'Europe/Copenhagen', spreadMinutes: 120 };
-  const around = (now: string) => Object.values(nightsAround(schedule, at(now))).map((time) => new Date(time).toISOString());
+  const around = (now: string) => {
+    const { began, lastTurn, next } = nightsAround(schedule, at(now));
+    expect(lastTurn - began).toBe(7_200_000);
+    return [began, next].map((time) => new Date(time).toISOString());
+  };
   const [monday, tuesday, wednesday] = ['2026-11-23T01:00:00.000Z', '2026-11-24T01:00:00.000Z', '2026-11-25T01:00:00.000Z'];
   expect(around('2026-11-24T00:59:59.999Z')).toEqual([monday, tuesday]);
   expect(around('2026-11-24T01:00:00Z')).toEqual([tuesday, wednesday]);

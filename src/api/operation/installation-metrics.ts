@@ -32,8 +32,13 @@ export function installationMetrics(deps: InstallationMetricsDependencies): Regi
     waitingJobs: async () => ({ runs: await runQueue.waiting() }),
     night() {
       const now = clock.now();
-      const { began, next } = nightsAround(schedule, now);
-      return { beganAt: new Date(began), nextAt: new Date(next), seconds: (now - began) / 1_000 };
+      const { began, lastTurn, next } = nightsAround(schedule, now);
+      return {
+        beganAt: new Date(began),
+        lastTurnAt: new Date(lastTurn),
+        nextAt: new Date(next),
+        seconds: (now - began) / 1_000,
+      };
     },
     async readyParts() {
       const { parts } = await readinessOf(readiness);

@@ -40,7 +40,7 @@ const LastNight = z
   .object({
     began_at: Time.describe('When it began by SYNC_CRON.'),
     next_at: Time.describe('When the next one begins.'),
-    under_way: z.boolean().describe('Nightly runs have not ended, or are still to come.'),
+    under_way: z.boolean().describe('Runs of the night have not ended, or are still to come.'),
     lists: z
       .object({ due: Count, proved: Count.describe('Proved complete since it began, by whatever run.') })
       .describe(
@@ -88,8 +88,9 @@ export function lastNightRoutes(deps: LastNightDependencies): FastifyPluginAsync
   const { db, clock, catalogue, schedule, staleAfterHours } = deps;
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const asked = (environment?: Environment): NightAsked => {
-    const { began, next } = nightsAround(schedule, clock.now());
-    return { resources, environment, staleAfterHours, beganAt: new Date(began), nextAt: new Date(next) };
+    const { began, lastTurn, next } = nightsAround(schedule, clock.now());
+    const times = { beganAt: new Date(began), lastTurnAt: new Date(lastTurn), nextAt: new Date(next) };
+    return { resources, environment, staleAfterHours, ...times };
   };
   const shared = (environment?: Environment) => singleFlight(() => readNight(db, asked(environment)), { clock, keepMs: KEEP_MS });
   const ofAll = shared();

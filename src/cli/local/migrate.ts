@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import pRetry from 'p-retry';
 import { loadConfig } from '../../config/config.js';
+import { isMusterError } from '../../core/errors.js';
 import type { Logger } from '../../observability/logger.js';
 
 interface MigrateOptions {
@@ -28,7 +29,7 @@ export function registerMigrate(program: Command): void {
     .option('--grant-warehouse <role>', 'then let a role read the schema warehouse, without the records as they were sent')
     .option(
       '--wait',
-      'while the database cannot be reached, wait for it, however long; everything else that fails ends the command',
+      'while the database cannot be reached or used, wait for it, however long; a migration that fails ends the command',
     )
     .option('--json', 'print one JSON object a line')
     .action(async ({ wait, json, grantRuntime: runtime, grant: reader, grantWarehouse: warehouseReader }: MigrateOptions) => {
@@ -53,17 +54,23 @@ export function registerMigrate(program: Command): void {
     });
 }
 
-/** Repeats the work while the database cannot be reached, or goes away during it: each of its transactions is harmless when it is repeated. */
+/**
+ * Repeats the work while the database cannot be reached, goes away, or can do no work, as with a full disk: each of its transactions is harmless when it is
+ * repeated.
+ */
 async function untilReached<T>(work: () => Promise<T>, logger: Logger): Promise<T> {
-  const { isPassingTrouble } = await import('../../db/connection/sql-state.js');
+  const { explainDatabaseError } = await import('../../db/connection/sql-state.js');
+  const isOverSoon = (error: unknown) => {
+    const explained = explainDatabaseError(error);
+    return isMusterError(explained) && explained.retryable;
+  };
   return pRetry(work, {
     retries: Number.POSITIVE_INFINITY,
     minTimeout: WAIT_MS,
     factor: 1,
-    shouldRetry: ({ error }) => isPassingTrouble(error),
+    shouldRetry: ({ error }) => isOverSoon(error),
     onFailedAttempt: ({ error, attemptNumber }) => {
-      if (isPassingTrouble(error) && attemptNumber % TRIES_A_WARNING === 1)
-        logger.warn(`waiting for the database: ${error.message}`);
+      if (isOverSoon(error) && attemptNumber % TRIES_A_WARNING === 1) logger.warn(`waiting for the database: ${error.message}`);
     },
   });
 }

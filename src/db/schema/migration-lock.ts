@@ -45,6 +45,7 @@ export async function underMigrationLock<T>(client: pg.Client, logger: Logger, w
   for (let tries = 0; ; tries += 1) {
     await beginLocked(client, logger);
     try {
+      if (tries % TRIES_A_WARNING === 1) await sayWhoUsesTables(client, logger);
       // The pause keeps the lock: otherwise the next of several waiting processes would begin at once, and the tables would be blocked almost without
       // pause. It keeps nothing else: the transaction is new, so it has no id, which would hold VACUUM back.
       if (tries > 0) await sleep(TABLE_PAUSE_MS);
@@ -52,14 +53,14 @@ export async function underMigrationLock<T>(client: pg.Client, logger: Logger, w
       await client.query('COMMIT');
       return result;
     } catch (error) {
+      if (isTableInUse(error)) continue;
       await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
-      if (!isTableInUse(error)) throw error;
-      if (tries % TRIES_A_WARNING === 0) await sayWhoUsesTables(client, logger);
+      throw error;
     }
   }
 }
 
-/** Begins a transaction that has the migration lock. */
+/** Begins a transaction that has the migration lock. A transaction that has failed ends. */
 async function beginLocked(client: pg.Client, logger: Logger): Promise<void> {
   for (let waited = 0; !(await tryToBeginLocked(client)); waited += RETRY_MS) {
     if (waited % SAID_EVERY_MS === 0) await sayWhoHolds(client, logger);
@@ -68,8 +69,9 @@ async function beginLocked(client: pg.Client, logger: Logger): Promise<void> {
 }
 
 async function tryToBeginLocked(client: pg.Client): Promise<boolean> {
-  await client.query(BEGIN);
-  const { rows } = await client.query<{ ours: boolean }>(`SELECT pg_try_advisory_xact_lock(${LOCK_ID}) AS ours`);
+  // One message, so that no other process takes the lock after the transaction that has failed, and before this one.
+  const results: unknown = await client.query(`ROLLBACK; ${BEGIN}; SELECT pg_try_advisory_xact_lock(${LOCK_ID}) AS ours`);
+  const { rows } = (results as pg.QueryResult<{ ours: boolean }>[]).at(-1)!;
   if (rows[0]!.ours) return true;
   await client.query('ROLLBACK');
   return false;

@@ -20,6 +20,7 @@ export interface NightAsked {
   readonly environment?: Environment | undefined;
   readonly staleAfterHours: StaleAfterHours;
   readonly beganAt: Date;
+  readonly lastTurnAt: Date;
   readonly nextAt: Date;
 }
 
@@ -64,12 +65,12 @@ export function readLastNight(db: Pick<Database, 'prisma'>, asked: NightAsked): 
 }
 
 /**
- * Whether runs of the newest night are under way, or still to come. An earlier run that has not ended stands for the night, unless it walks lists by their own
- * schedules. Not while only paused companies have some.
+ * Whether runs of the newest night are under way, or still to come. A run that has not ended when the turn of its company comes stands for the night, unless it walks
+ * lists by their own schedules. Not while only paused companies have some.
  */
 export async function readIsUnderWay(
   db: Pick<Database, 'prisma'>,
-  { environment = null as never, beganAt, nextAt }: NightAsked,
+  { environment = null as never, lastTurnAt, nextAt }: NightAsked,
 ): Promise<boolean> {
   const [row] = await readByIndex(
     db,
@@ -77,7 +78,7 @@ export async function readIsUnderWay(
     SELECT EXISTS (
       SELECT FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
       WHERE r.status IN ('queued', 'running') AND r.kind = 'sync' AND NOT c.paused
-        AND (r.trigger = 'nightly' OR r.trigger <> 'scheduled' AND r.created_at < ${beganAt}::timestamptz)
+        AND (r.trigger = 'nightly' OR r.trigger <> 'scheduled' AND r.created_at < ${lastTurnAt}::timestamptz)
         AND (${environment}::text IS NULL OR environment = ${environment})
     ) OR EXISTS (
       SELECT FROM muster.connections

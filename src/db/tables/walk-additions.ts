@@ -2,7 +2,7 @@
 import type { CompanyKey } from '../../core/company.js';
 import type { Walk } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
-import { STATUS_OF_ONE, type SyncTrigger } from './runs.js';
+import { type RunMode, STATUS_OF_ONE, type SyncTrigger } from './runs.js';
 import { insertWalks } from './walks.js';
 
 /** Locks the runs among these that wait for the end of quiet hours, and returns them: no worker claims them before it. */
@@ -19,12 +19,16 @@ export function lockQuietRuns(
 export type PlacedWalk = CompanyKey & Pick<Walk, 'runId' | 'resource' | 'position'> & { readonly id?: string | undefined };
 
 /**
- * Adds walks to runs, and moves those that they have. The walks are all of these runs. A run by the schedules of lists becomes one of this trigger: it does
- * more now, and is the last sync of its company.
+ * Adds walks to runs, and moves those that they have. The walks are all of these runs. A run by the schedules of lists becomes the one that is
+ * requested: it does more now, and is the last sync of its company.
  */
-export async function placeWalks(tx: Transaction, walks: readonly PlacedWalk[], trigger: SyncTrigger): Promise<void> {
+export async function placeWalks(
+  tx: Transaction,
+  walks: readonly PlacedWalk[],
+  { trigger, mode }: { readonly trigger: SyncTrigger; readonly mode: RunMode },
+): Promise<void> {
   await tx.$executeRaw`
-    UPDATE muster.runs SET trigger = ${trigger}
+    UPDATE muster.runs SET trigger = ${trigger}, mode = ${mode}
     WHERE id = ANY(${[...new Set(walks.map(({ runId }) => runId))]}::uuid[]) AND runs.trigger = 'scheduled'`;
   const kept = walks.flatMap(({ id, position }) => (id === undefined ? [] : [{ id, position }]));
   const ids = kept.map(({ id }) => id);

@@ -111,7 +111,7 @@ test('a list without a row is due, and was never proved', async () => {
   expect((await unproved()).data).toMatchObject([{ resource: 'employees', state: 'never', since: null, last_verified_at: null }]);
 });
 
-test('an earlier run that has not ended stands for the night, unless it walks lists by their own schedules', async () => {
+test('a run that was requested before the last turn of the night stands for it, unless it walks lists by their own schedules', async () => {
   const company = await addCompany(admin.db, lacking(before()));
   const data = { ...company, mode: 'full', createdAt: hoursAgo(before()) };
   const isUnderWayDuring = async (run: { readonly trigger: string; readonly createdAt?: Date }) => {
@@ -121,7 +121,9 @@ test('an earlier run that has not ended stands for the night, unless it walks li
     return under_way;
   };
   expect(await isUnderWayDuring({ trigger: 'resync' })).toBe(true);
-  expect(await isUnderWayDuring({ trigger: 'resync', createdAt: hoursAgo(inNight()) })).toBe(false);
+  const { lastTurn } = nightsAround({ cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 }, Date.now());
+  expect(await isUnderWayDuring({ trigger: 'manual', createdAt: new Date(lastTurn - 1) })).toBe(true);
+  expect(await isUnderWayDuring({ trigger: 'resync', createdAt: new Date(lastTurn) })).toBe(false);
   expect(await isUnderWayDuring({ trigger: 'scheduled' })).toBe(false);
   expect(await isUnderWayDuring({ trigger: 'verify' })).toBe(false);
 });
