@@ -113,7 +113,10 @@ export async function withStoredSuppressions(
 }
 
 export function stopStack(logger: Logger): StopStack {
-  return new StopStack((error, name) => logger.error({ err: error }, `${name} did not stop cleanly`));
+  return new StopStack(
+    (error, name) => logger.error({ err: error }, `${name} did not stop cleanly`),
+    (name) => logger.warn(`${name} has not stopped yet`),
+  );
 }
 
 /** Address of the configured database, or of the embedded server, which is started. */

@@ -13,15 +13,20 @@ export interface Service {
 
 type Stoppable = Pick<Service, 'name' | 'stop'>;
 
+/** A stop that takes longer is reported: the process may end before it has. */
+const LATE_MS = 10_000;
+
 /** Stops services in the reverse order of their start. A service that fails to stop does not keep the others from stopping. */
 export class StopStack {
   readonly #onError: (error: unknown, name: string) => void;
+  readonly #onLate: (name: string) => void;
   readonly #started: Stoppable[] = [];
   #stopped: Promise<void> | undefined;
 
-  /** `onError` receives the error that a service threw when it was stopped, and the name of the service. */
-  constructor(onError: (error: unknown, name: string) => void) {
+  /** `onError` receives the error that a service threw when it was stopped, and the name of the service; `onLate` the name of one that has not stopped after ten seconds. */
+  constructor(onError: (error: unknown, name: string) => void, onLate: (name: string) => void) {
     this.#onError = onError;
+    this.#onLate = onLate;
   }
 
   /** Throws `stopping` if the stack has been stopped already; the service is then stopped, too. */
@@ -46,10 +51,14 @@ export class StopStack {
 
   async #stopAll(): Promise<void> {
     for (let service = this.#started.pop(); service; service = this.#started.pop()) {
+      const { name } = service;
+      const late = setTimeout(() => this.#onLate(name), LATE_MS);
       try {
         await service.stop();
       } catch (error) {
-        this.#onError(error, service.name);
+        this.#onError(error, name);
+      } finally {
+        clearTimeout(late);
       }
     }
   }

@@ -147,9 +147,15 @@ type Postmaster = NonNullable<ReturnType<typeof readPostmaster>>;
 
 /** Reads the server's own lock file, which remains if the server is killed. */
 function readPostmaster(data: string) {
+  const text = readLockFile(data);
+  if (text === undefined) return undefined;
+  const lines = text.split('\n');
+  return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
+}
+
+function readLockFile(data: string): string | undefined {
   try {
-    const lines = readFileSync(lockFile(data), 'utf8').split('\n');
-    return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
+    return readFileSync(lockFile(data), 'utf8');
   } catch {
     return undefined;
   }
@@ -167,8 +173,8 @@ function clearAway({ pid }: Postmaster, data: string): boolean {
     process.kill(pid, 'SIGINT');
     return false;
   }
-  const text = readFileSync(lockFile(data), 'utf8');
-  if (text.startsWith(`${pid}\n`)) writeFileSync(lockFile(data), text.replace(/^\d+/, '2147483646'));
+  const text = readLockFile(data); // a server that has just ended deletes it
+  if (text?.startsWith(`${pid}\n`)) writeFileSync(lockFile(data), text.replace(/^\d+/, '2147483646'));
   return true;
 }
 

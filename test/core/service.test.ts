@@ -1,19 +1,23 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Service, StopStack } from '../../src/core/service.js';
 
 /** A stack, what its parts did in order, and what failed to stop. */
 function harness() {
   const did: string[] = [];
   const failures: [name: string, error: unknown][] = [];
-  const stack = new StopStack((error, name) => failures.push([name, error]));
+  const late: string[] = [];
+  const stack = new StopStack(
+    (error, name) => failures.push([name, error]),
+    (name) => late.push(name),
+  );
   const part = (name: string, members: Partial<Service> = {}): Service => ({
     name,
     start: async () => void did.push(`start ${name}`),
     stop: async () => void did.push(`stop ${name}`),
     ...members,
   });
-  return { stack, part, did, failures };
+  return { stack, part, did, failures, late };
 }
 
 test('stops in the reverse order, one after the other, and everything once', async () => {
@@ -27,6 +31,19 @@ test('stops in the reverse order, one after the other, and everything once', asy
   await stack.start(part('c'));
   await Promise.all([stack.stop(), stack.stop()]);
   expect(did).toEqual(['start a', 'start c', 'stop c', 'stop b', 'stop a']);
+});
+
+test('a part that takes long to stop is named, and no other', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { stack, part, late } = harness();
+  stack.push(part('a'));
+  stack.push(part('b', { stop: () => new Promise((resolve) => setTimeout(resolve, 10_001)) }));
+  stack.push(part('c', { stop: () => new Promise((resolve) => setTimeout(resolve, 9_999)) }));
+  const stopped = stack.stop();
+  await vi.advanceTimersByTimeAsync(20_001);
+  await stopped;
+  expect(late).toEqual(['b']);
 });
 
 test('a part that fails to stop is named, and keeps no other from it', async () => {

@@ -85,7 +85,10 @@ export class Slot {
     this.phase = 'down';
     if (signal === 'SIGKILL') return;
     if (code !== 0) this.faults.push(`${this.name} (${this.version}) ended with ${by ?? code} after ${signal}`);
-    if (ended.stderr.includes('stopping took too long')) this.faults.push(`${this.name} (${this.version}) took too long to stop`);
+    if (ended.stderr.includes('stopping took too long')) {
+      const [late = 'it'] = /[\w ]+ has not stopped yet/.exec(ended.stdout + ended.stderr) ?? [];
+      this.faults.push(`${this.name} (${this.version}) took too long to stop: ${late}`);
+    }
   }
 
   async #launch(version: Version): Promise<TestProcess> {
