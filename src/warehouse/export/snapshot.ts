@@ -3,11 +3,11 @@ import { MusterError } from '../../core/errors.js';
 import { withDatabaseErrors } from '../../db/connection/sql-state.js';
 
 /**
- * Rows come in the order of an index where there is one: a sort would write every row to the disk first. A COPY may take hours, and while a destination is slow the server waits for it, so no time limit applies. SET LOCAL, since any other setting would stay
- * in the connection of a pooler.
+ * Rows come in the order of an index where there is one: a sort would write every row to the disk first. A COPY may take hours, and while a destination is slow the server waits for it, during
+ * the COPY and after its last row, so no time limit applies. SET LOCAL, since any other setting would stay in the connection of a pooler.
  */
-const BEGIN =
-  'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SET LOCAL enable_sort = off';
+const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
+  SET LOCAL jit = off; SET LOCAL enable_sort = off`;
 
 /**
  * Runs `work` in one snapshot that can write nothing. Where it fails or is called off, the connection is closed, which ends the
