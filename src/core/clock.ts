@@ -16,3 +16,13 @@ export const systemClock: Clock = {
   // Node's own sleep rejects with an AbortError that only names the reason as its cause.
   sleep: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => Promise.reject(signal?.reason)),
 };
+
+/** Settles as `work` does, or rejects with the signal's reason once it aborts. The work itself goes on. */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

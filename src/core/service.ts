@@ -11,7 +11,10 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-type Stoppable = Pick<Service, 'name' | 'stop'>;
+type Stoppable = Pick<Service, 'name' | 'stop'> & {
+  /** Its stop takes as long as is configured, which is never late. */
+  readonly mayTakeLong?: true;
+};
 
 /** A stop that takes longer is reported: the process may end before it has. */
 const LATE_MS = 10_000;
@@ -51,8 +54,8 @@ export class StopStack {
 
   async #stopAll(): Promise<void> {
     for (let service = this.#started.pop(); service; service = this.#started.pop()) {
-      const { name } = service;
-      const late = setTimeout(() => this.#onLate(name), LATE_MS);
+      const { name, mayTakeLong } = service;
+      const late = mayTakeLong ? undefined : setTimeout(() => this.#onLate(name), LATE_MS);
       try {
         await service.stop();
       } catch (error) {

@@ -1,3 +1,4 @@
+import { orAborted } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
@@ -73,6 +74,15 @@ export function tokensOfGrant(tokens: TokenSource, grantNumber: number): TokenSo
     renew: async (stale, options) => require(await tokens.renew(stale, options)),
     refused: (token) => tokens.refused(token),
     ...(tokens.evidence && { evidence: tokens.evidence }),
+  };
+}
+
+/** Lets callers of `get` and `renew` wait no longer than until the signal aborts. A refresh that was sent goes on, and its pair is stored. */
+export function tokensUntil(signal: AbortSignal, tokens: TokenSource): TokenSource {
+  return {
+    ...tokens,
+    get: () => orAborted(tokens.get(), signal),
+    renew: (stale, unless) => orAborted(tokens.renew(stale, unless), signal),
   };
 }
 

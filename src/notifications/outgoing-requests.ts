@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, request as sendRequest } from 'undici';
+import { orAborted } from '../core/clock.js';
 import type { DeliveryError } from '../db/tables/notifications.js';
 import { Proxies } from '../http/proxy/proxies.js';
 import { connectorThrough, throughProxies } from '../http/proxy/through-proxies.js';
@@ -40,8 +41,8 @@ export class OutgoingRequests {
     const ended = signal ? AbortSignal.any([late, signal]) : late;
     const request = { ...options, headers: { 'user-agent': 'muster', ...headers }, dispatcher: this.#agent, signal: ended };
     try {
-      // A race is needed because undici checks the signal only once the request has its connection.
-      const response = await Promise.race([sendRequest(url, request), rejection(ended)]);
+      // undici checks the signal only once the request has its connection.
+      const response = await orAborted(sendRequest(url, request), ended);
       response.body.on('error', () => {}).destroy();
       return { status: response.statusCode, headers: response.headers };
     } catch (error) {
@@ -60,8 +61,4 @@ function describe(error: unknown, isLate: boolean): DeliveryError {
   const { code: cause = '' } = error as NodeJS.ErrnoException;
   if (isLate || /^UND_ERR_.*_TIMEOUT$/.test(cause)) return { code: 'timeout' };
   return { code: 'unreachable', ...(/^[A-Z0-9_]{1,64}$/.test(cause) && { cause }) };
-}
-
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 }

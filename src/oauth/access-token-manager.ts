@@ -53,6 +53,7 @@ export class AccessTokenManager {
   readonly #owner = randomUUID();
   readonly #flights = new Map<string, Flight>();
   readonly #evidence: KnownEvidence;
+  #isStopping = false;
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
@@ -111,8 +112,14 @@ export class AccessTokenManager {
     }
   }
 
-  /** Resolves when this process runs no refresh. Await it before you close the database. */
+  /** From the call on no refresh begins, and none of another process is waited for: callers get `token_busy`. One that is under way goes on. */
+  stopRefreshing(): void {
+    this.#isStopping = true;
+  }
+
+  /** Resolves when this process runs no refresh, and will run none. Await it before you close the database, since a pair that comes later would be lost. */
   async settle(): Promise<void> {
+    this.stopRefreshing();
     await Promise.allSettled([...this.#flights.values()].map(({ token }) => token));
   }
 
@@ -186,6 +193,7 @@ export class AccessTokenManager {
     const { db, clock } = this.#deps;
     const giveUpAt = clock.monotonic() + WAIT_MS;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
+      if (this.#isStopping) throw tokenBusy(company);
       const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
       const taking = { company, owner: this.#owner };
       const lease = await takeLease(db, taking);

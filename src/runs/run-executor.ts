@@ -13,7 +13,7 @@ import type { ApiClient } from '../http/api-client.js';
 import type { Requester } from '../http/budget/request-budget.js';
 import type { ResponseMemory } from '../http/response-memory.js';
 import { sentenceOf } from '../http/service-error.js';
-import { type TokenSource, tokensOfGrant } from '../http/token-source.js';
+import { type TokenSource, tokensOfGrant, tokensUntil } from '../http/token-source.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
 import { addToSpan, endRun as endRunSpan, failSpan, inList, inRun } from '../observability/tracing.js';
@@ -97,7 +97,7 @@ export class RunExecutor {
         return 'over';
       }
       if (this.#quietEnd(leased) !== undefined) return await this.#giveUp(leased, { isAsked: false }, log);
-      const tokens = this.#deps.tokensOf(run.company);
+      const tokens = tokensUntil(leased.signal, this.#deps.tokensOf(run.company));
       const requester = this.#requesterOf(leased);
       const { walks } = run;
       // A verification read does not read the company's record. The nightly run does, and one that comes every few minutes need not.

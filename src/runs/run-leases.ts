@@ -39,6 +39,7 @@ export class RunLeases {
   readonly #worker: string;
   readonly #logger: Logger;
   readonly #leases = new Map<string, LeasedRun>();
+  #isStopping = false;
   readonly heartbeat = new PeriodicTask(HEARTBEAT_MS, () => this.#beat());
 
   /** `worker` names this process in the database, unlike any other. */
@@ -56,6 +57,7 @@ export class RunLeases {
     this.#leases.get(id)?.interrupt('lost');
     const lease = new LeasedRun(run);
     this.#leases.set(id, lease);
+    if (this.#isStopping) lease.interrupt('stopping');
     try {
       return await work(lease);
     } finally {
@@ -63,8 +65,9 @@ export class RunLeases {
     }
   }
 
-  /** Ends all work at once: committed pages stay, and the runs are released. */
+  /** Ends all work at once, also on runs whose claim is under way: committed pages stay, and the runs are released. */
   interruptAll(): void {
+    this.#isStopping = true;
     for (const lease of this.#leases.values()) lease.interrupt('stopping');
   }
 

@@ -40,8 +40,10 @@ test('a part that takes long to stop is named, and no other', async () => {
   stack.push(part('a'));
   stack.push(part('b', { stop: () => new Promise((resolve) => setTimeout(resolve, 10_001)) }));
   stack.push(part('c', { stop: () => new Promise((resolve) => setTimeout(resolve, 9_999)) }));
+  const isAsConfigured = { mayTakeLong: true, stop: () => new Promise<void>((resolve) => setTimeout(resolve, 300_000)) } as const;
+  stack.push({ ...part('d'), ...isAsConfigured });
   const stopped = stack.stop();
-  await vi.advanceTimersByTimeAsync(20_001);
+  await vi.advanceTimersByTimeAsync(320_001);
   await stopped;
   expect(late).toEqual(['b']);
 });

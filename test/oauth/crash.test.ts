@@ -151,3 +151,24 @@ test('a holder whose lease was taken over does not send, and what it knew does n
   await expect(waiting.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy', retryable: true });
   expect(server.uses(token)).toBe(0);
 });
+
+test('a process that stops does not wait for the lease of another', async () => {
+  const room = oauthRoom(database.db, server);
+  const { company } = await onboarded(room, server);
+  await alter(database.db, company, `${EXPIRED}, lease_owner = 'somebody', lease_until = now() + interval '10 minutes'`);
+  const waiting = Promise.allSettled([room.manager.sourceFor(company).get(), room.manager.refresh(company)]);
+  await room.manager.settle();
+  const refused = { status: 'rejected', reason: expect.objectContaining({ code: 'token_busy' }) };
+  expect(await waiting).toEqual([refused, refused]);
+});
+
+test('a process that stops begins no refresh, whose pair might be lost with it', async () => {
+  const room = oauthRoom(database.db, server);
+  const { company, token } = await onboarded(room, server);
+  const sent = server.uses(token);
+  await alter(database.db, company, EXPIRED);
+  const waiting = Promise.allSettled([room.manager.sourceFor(company).get()]);
+  await room.manager.settle(); // the call has just begun to read the row
+  expect(await waiting).toEqual([{ status: 'rejected', reason: expect.objectContaining({ code: 'token_busy' }) }]);
+  expect(server.uses(token)).toBe(sent);
+});

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { EXPIRED } from '../oauth/fixture.js';
 import type { TestProcess } from '../support/process.js';
 import { Deployment } from './deployment.js';
 import { waitFor } from './wait-for.js';
@@ -7,7 +8,7 @@ let deployment: Deployment;
 let worker: TestProcess;
 
 beforeAll(async () => {
-  const companies = ['Throttled', 'Silent'].map((name) => ({ name, employees: 1_200 }));
+  const companies = ['Throttled', 'Silent', 'Leased'].map((name) => ({ name, employees: 1_200 }));
   deployment = await Deployment.open({ sandbox: { companies } });
   [, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
 });
@@ -35,4 +36,23 @@ test.each([
     status: 'succeeded',
     walks: [{ verified: true, resumed: true, received: 1_200 }, {}],
   });
+});
+
+test('a worker stops by itself while it waits for a token that a dead one was renewing', async () => {
+  const { companyId } = deployment.sandbox.companies[2]!;
+  const { pool } = deployment.database.db;
+  worker.kill('SIGTERM');
+  await worker.exit;
+  await deployment.onboard(companyId);
+  const lease = `lease_owner = 'dead', lease_until = now() + interval '10 minutes'`;
+  await pool.query(`UPDATE muster.tokens SET ${EXPIRED}, ${lease} WHERE company_id = $1`, [companyId]);
+  worker = await deployment.startWorker();
+  await waitFor(async () => (await deployment.lastRun(companyId)).status === 'running');
+  worker.kill('SIGTERM');
+  expect(await worker.exit).toEqual({ code: 0, signal: null });
+  expect(worker.stderr).not.toContain('stopping took too long');
+
+  await pool.query('UPDATE muster.tokens SET lease_until = now() WHERE company_id = $1', [companyId]);
+  worker = await deployment.startWorker();
+  expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded' });
 });

@@ -1,7 +1,9 @@
+import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
 import { claimRun, findClaimableRuns, renewClaims } from '../../src/db/tables/runs.js';
+import { RunLeases } from '../../src/runs/run-leases.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { ledgerIds } from '../support/ledger-ids.js';
@@ -25,7 +27,7 @@ let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 20 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 8 })),
+    companies: Array.from({ length: 21 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 8 })),
   });
   database = await testDatabase();
   slow = syncHarness(database.db, sandbox, ENDPOINTS, {
@@ -63,6 +65,14 @@ test('a worker that was frozen in a page writes nothing after its successor', as
   frozen.thaw();
   expect(await work).toEqual(run);
   expect(await quick.read(id)).toEqual(run);
+});
+
+test('a run that is claimed while its worker stops is interrupted at once', async () => {
+  const { id } = await quick.runs.request({ company, trigger: 'manual' });
+  const leases = new RunLeases(database.db, 'stopping', pino({ enabled: false }));
+  const work = leases.work(id, async ({ interruption, signal }) => [interruption, signal.aborted]);
+  leases.interruptAll();
+  expect(await work).toEqual(['stopping', true]);
 });
 
 test('a worker that wakes up does not begin a walk that its successor has finished', async () => {

@@ -9,6 +9,7 @@ import type { ReadinessCheck } from './readiness.js';
  */
 export class Drain {
   readonly name = 'drain';
+  readonly mayTakeLong = true;
   /** Not ready from the order to stop on. */
   readonly check: ReadinessCheck = { name: 'process', check: () => this.#requireNone() };
   readonly #clock: Pick<Clock, 'sleep'>;
