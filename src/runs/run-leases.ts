@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { PeriodicTask } from '../core/periodic-task.js';
 import type { Database } from '../db/connection/database.js';
 import { type ClaimedRun, claimRun, renewClaims } from '../db/tables/runs.js';
@@ -14,6 +15,7 @@ export class LeasedRun {
 
   constructor(readonly run: ClaimedRun) {
     this.quietHours = run.quietHours;
+    setMaxListeners(0, this.signal); // each of its requests listens
   }
 
   /** Aborts when the work must end at once. */
