@@ -12,6 +12,7 @@ const CATALOGUE = {
   },
 };
 const MINUTE = 60_000;
+const PAGES = 50;
 
 let deployment: Deployment;
 let processes: TestProcess[];
@@ -30,8 +31,10 @@ async function tearDown(): Promise<void> {
 }
 
 /** Pages behind so many are held, so that the walk cannot be over before something happens to its company. */
-const holdBehind = (skip: number) =>
-  deployment.sandbox.faults.add({ kind: 'hold' }, { path: '/employees', skip, times: Infinity });
+function holdBehind(pages: number): void {
+  for (let page = pages; page < PAGES; page += 1)
+    deployment.sandbox.faults.add({ kind: 'hold' }, { path: '/employees', input: { skip: `${page * 100}` }, times: Infinity });
+}
 const path = (companyId: string) => `/api/companies/test/${companyId}`;
 const requestSync = (companyId: string) => deployment.call('POST', `${path(companyId)}/sync`, { mode: 'full' });
 
@@ -42,7 +45,7 @@ describe('tokens that the provider ends early', () => {
       {
         latencyMs: 40,
         clock: { ...systemClock, now: () => Date.now() + ahead },
-        companies: [{ name: 'Early', employees: 5_000 }],
+        companies: [{ name: 'Early', employees: PAGES * 100 }],
       },
       1,
     ),
@@ -76,7 +79,7 @@ describe('a company that is revoked during its walk', () => {
       {
         latencyMs: 40,
         companies: [
-          { name: 'Revoked', employees: 5_000 },
+          { name: 'Revoked', employees: PAGES * 100 },
           { name: 'Healthy', employees: 50 },
         ],
       },
