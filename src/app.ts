@@ -88,6 +88,8 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
   if (roles.has('worker')) await startWorker(config, shared, stack);
   const server = roles.has('api') ? await startApi(config, shared, stack) : undefined;
   if (config.probePort !== undefined) await stack.start(new ProbeServer({ ...config, ...shared, port: config.probePort }));
+  // A refresh that begins later could outlast the process, and its token pair would be lost.
+  stack.push({ name: 'refreshes', stop: async () => shared.stopRefreshing() });
   if (server) stack.push(shared.drain); // last, so that a stop begins with it
   const { db, runs, onboarding, connections } = shared;
   return {

@@ -93,7 +93,8 @@ export async function openSharedParts(config: Config, url: string, logger: Logge
   const oauth = { db, clock, logger, vault, connections, endpoints, received, journal, refreshMarginSeconds, work };
   // A person waits for the ones, at any hour; the others wait for the end of quiet hours.
   const [tokens, quietTokens] = [new AccessTokenManager(oauth), new AccessTokenManager({ ...oauth, quiet })];
-  for (const manager of [tokens, quietTokens]) stack.push({ name: 'access tokens', stop: () => manager.settle() });
+  const managers = [tokens, quietTokens];
+  for (const manager of managers) stack.push({ name: 'access tokens', stop: () => manager.settle() });
   const onboarding = new Onboarding(oauth);
   const links = new ConnectLinks({ ...oauth, keyring, publicUrl: config.publicUrl });
   const flows = new AuthorizationFlows(db, keyring, clock);
@@ -140,6 +141,7 @@ export async function openSharedParts(config: Config, url: string, logger: Logge
     deliverer,
     answers,
     tokensOf: (company: CompanyKey) => tokens.sourceFor(company),
+    stopRefreshing: () => managers.forEach((manager) => manager.stopRefreshing()),
     apiOf: (environment: Environment, base?: string) => ofEnvironment(apiClients, environment).at(base),
   };
 }

@@ -26,7 +26,7 @@ export class StopStack {
   readonly #started: Stoppable[] = [];
   #stopped: Promise<void> | undefined;
 
-  /** `onError` receives the error that a service threw when it was stopped, and the name of the service; `onLate` the name of one that has not stopped after ten seconds. */
+  /** `onError` receives the error that a service threw when it was stopped, and the name of the service; `onLate` the name of one that should have stopped, and has not after ten seconds. */
   constructor(onError: (error: unknown, name: string) => void, onLate: (name: string) => void) {
     this.#onError = onError;
     this.#onLate = onLate;

@@ -77,7 +77,7 @@ export function tokensOfGrant(tokens: TokenSource, grantNumber: number): TokenSo
   };
 }
 
-/** Lets callers of `get` and `renew` wait no longer than until the signal aborts. A refresh that was sent goes on, and its pair is stored. */
+/** Lets callers of `get` and `renew` wait no longer than until the signal aborts. The refresh goes on without them. */
 export function tokensUntil(signal: AbortSignal, tokens: TokenSource): TokenSource {
   return {
     ...tokens,

@@ -63,16 +63,11 @@ export class DueQueue<T extends object> implements Service {
 export const TOKEN_CONCURRENCY = 32;
 
 /** The queue on which tokens are refreshed ahead of their expiry. */
-export function tokenQueue(
-  backend: QueueBackend,
-  manager: Pick<AccessTokenManager, 'due' | 'refresh' | 'stopRefreshing'>,
-): DueQueue<CompanyKey> {
+export function tokenQueue(backend: QueueBackend, manager: Pick<AccessTokenManager, 'due' | 'refresh'>): DueQueue<CompanyKey> {
   return new DueQueue<CompanyKey>(backend, {
     queue: 'tokens',
     batch: 2_000,
     concurrency: TOKEN_CONCURRENCY,
-    patienceMs: 2_000,
-    interrupt: () => manager.stopRefreshing(),
     due: (limit) => manager.due(limit),
     idOf: keyText,
     // The token's row has the outcome of a refresh. Otherwise an outage would leave a failed job for each company and attempt, for a day.

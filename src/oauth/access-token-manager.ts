@@ -112,7 +112,7 @@ export class AccessTokenManager {
     }
   }
 
-  /** From the call on no refresh begins, and none of another process is waited for: callers get `token_busy`. One that is under way goes on. */
+  /** From the call on no refresh begins, and none of another process is waited for: callers get `stopping`. One that is under way goes on. */
   stopRefreshing(): void {
     this.#isStopping = true;
   }
@@ -193,7 +193,7 @@ export class AccessTokenManager {
     const { db, clock } = this.#deps;
     const giveUpAt = clock.monotonic() + WAIT_MS;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
-      if (this.#isStopping) throw tokenBusy(company);
+      this.#requireNotStopping();
       const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
       const taking = { company, owner: this.#owner };
       const lease = await takeLease(db, taking);
@@ -228,6 +228,7 @@ export class AccessTokenManager {
         await endTrial(db.prisma, lease);
         return this.#refresh(company, stale);
       }
+      this.#requireNotStopping();
       attempt = new RefreshAttempt(this.#deps, state, sendBefore);
     } catch (error) {
       const isUnreadable = isMusterError(error, 'token_unreadable');
@@ -236,6 +237,10 @@ export class AccessTokenManager {
       throw error;
     }
     return attempt.make();
+  }
+
+  #requireNotStopping(): void {
+    if (this.#isStopping) throw new MusterError('stopping', 'No token is refreshed any more: the process is being stopped.');
   }
 
   /** If this fails, the trial ends with its lease. */

@@ -97,20 +97,17 @@ export class RunExecutor {
         return 'over';
       }
       if (this.#quietEnd(leased) !== undefined) return await this.#giveUp(leased, { isAsked: false }, log);
-      const tokens = tokensUntil(leased.signal, this.#deps.tokensOf(run.company));
+      const tokensOf = (signal: AbortSignal) => tokensUntil(signal, this.#deps.tokensOf(run.company));
+      const tokens = tokensOf(leased.signal);
       const requester = this.#requesterOf(leased);
       const { walks } = run;
       // A verification read does not read the company's record. The nightly run does, and one that comes every few minutes need not.
       const isLeftOut = run.kind === 'verify' || (run.trigger === 'scheduled' && nightlyLists(this.#deps.catalogue).length > 0);
       const isBegun = isLeftOut || walks[0]?.position !== 0 || walks[0].pages > 0;
-      if (!isBegun)
-        record = readCompanyRecord(this.#deps, {
-          run,
-          tokens,
-          requester,
-          signal: AbortSignal.any([leased.signal, over.signal]),
-          log,
-        });
+      if (!isBegun) {
+        const signal = AbortSignal.any([leased.signal, over.signal]);
+        record = readCompanyRecord(this.#deps, { run, tokens: tokensOf(signal), requester, signal, log });
+      }
       // The walks that await it see its failure.
       record.catch(() => {});
       const failures: WalkFailure[] = [];
@@ -231,7 +228,8 @@ export class RunExecutor {
       await this.#finish(run, 'cancelled');
       return 'over';
     }
-    if (interruption === 'stopping' || (interruption === undefined && isMusterError(error, 'quiet_hours')))
+    const leaves = isMusterError(error, 'quiet_hours') || isMusterError(error, 'stopping');
+    if (interruption === 'stopping' || (interruption === undefined && leaves))
       return this.#giveUp(leased, { isAsked: true }, log);
     if (interruption === 'paused') {
       log.info('the company was paused; its run goes on when it is resumed');

@@ -25,7 +25,14 @@ const REFUSALS = ['service_refused', 'malformed_envelope'] as const;
 
 /** Whether the error concerns the whole company, so that its next list would only repeat it. */
 export function endsTheRun(error: unknown): boolean {
-  const codes = ['reauthorization_required', 'access_token_refused', 'company_not_found', 'quiet_hours', 'fenced'] as const;
+  const codes = [
+    'reauthorization_required',
+    'access_token_refused',
+    'company_not_found',
+    'quiet_hours',
+    'fenced',
+    'stopping',
+  ] as const;
   return codes.some((code) => isMusterError(error, code));
 }
 

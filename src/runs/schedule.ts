@@ -55,7 +55,7 @@ export function nightsAround(schedule: Schedule, now: number): Readonly<Record<'
   const began = CronExpressionParser.parse(cron, { tz, currentDate: new Date(now + 1) })
     .prev()
     .getTime();
-  return { began, lastTurn: Math.min(began + spreadMinutes * 60_000, next), next };
+  return { began, lastTurn: began + spreadMinutes * 60_000, next };
 }
 
 /** A night is named after the day on which it begins in the schedule's time zone, such as 2026-11-24. */

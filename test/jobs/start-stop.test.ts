@@ -84,7 +84,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     },
     'token worker': {
       queue: 'tokens',
-      make: (work) => tokenQueue(backend, { due: async () => [], refresh: work, stopRefreshing: () => {} }),
+      make: (work) => tokenQueue(backend, { due: async () => [], refresh: work }),
       newJob: async () => ({ name: 'refresh', data: { environment: 'test', companyId: randomUUID() } }),
     },
     'notification worker': {

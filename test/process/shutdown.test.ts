@@ -51,6 +51,7 @@ test('a worker stops by itself while it waits for a token that a dead one was re
   worker.kill('SIGTERM');
   expect(await worker.exit).toEqual({ code: 0, signal: null });
   expect(worker.stderr).not.toContain('stopping took too long');
+  expect(await deployment.lastRun(companyId)).toMatchObject({ status: 'running', attempts: 0 });
 
   await pool.query('UPDATE muster.tokens SET lease_until = now() WHERE company_id = $1', [companyId]);
   worker = await deployment.startWorker();

@@ -7,7 +7,7 @@ import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import type { ApiClient } from '../../http/api-client.js';
 import type { ResponseMemory } from '../../http/response-memory.js';
-import type { TokenSource } from '../../http/token-source.js';
+import { type TokenSource, tokensUntil } from '../../http/token-source.js';
 import { entryNameOf } from '../../learn/entry-name.js';
 import { learnList } from '../../learn/learn-list.js';
 import { type LearnedList, type ListToLearn, TOPICS } from '../../learn/learned-list.js';
@@ -141,7 +141,12 @@ export function tryRoute({
         return audited(db, { by: caller, action: 'company.try', company, details }, async () => {
           await requireActive(connections, company);
           const requester = { company: keyText(company), urgent: true };
-          const parts = { api: apiOf(company.environment, list.base), tokens: tokensOf(company), requester, signal };
+          const parts = {
+            api: apiOf(company.environment, list.base),
+            tokens: tokensUntil(signal, tokensOf(company)),
+            requester,
+            signal,
+          };
           const reservation = memory.reserve(2 * MOST_BYTES, HEAP);
           try {
             await reservation.granted;
