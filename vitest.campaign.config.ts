@@ -6,9 +6,11 @@ const MEASURING = ['flood', 'request-budget', 'short-tokens'].map((name) => `tes
 
 /**
  * The gate (CAMPAIGN_GATE) goes without these, since its other steps find what is grossly wrong there: test/process/barriers, test/process/copies with
- * restores-with-journal, and test/oauth/access-token-manager.
+ * restores-with-journal, test/oauth/access-token-manager, test/http/answer-memory with test/walks/dense-pages.
  */
-const HELD_ELSEWHERE = ['barriers', 'restores-elsewhere', 'token-single-flight'].map((name) => `test/campaign/${name}.test.ts`);
+const HELD_ELSEWHERE = ['barriers', 'restores-elsewhere', 'token-single-flight', 'greedy-answers'].map(
+  (name) => `test/campaign/${name}.test.ts`,
+);
 
 const LONGEST = [
   'restores-with-journal',

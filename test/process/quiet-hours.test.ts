@@ -3,7 +3,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
 import { windowAt } from '../support/quiet.js';
-import { waitFor } from '../support/wait-for.js';
+import { waitFor } from './wait-for.js';
 import { Deployment } from './deployment.js';
 
 const RECORDS = 1_000;

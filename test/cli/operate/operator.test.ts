@@ -11,7 +11,7 @@ import { Secret } from '../../../src/core/secret.js';
 import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../../api/admin-fixture.js';
 import { emptyDatabase } from '../../support/database.js';
 import { startMuster } from '../../support/process.js';
-import { waitFor } from '../../support/wait-for.js';
+import { waitFor } from '../../process/wait-for.js';
 import { HOME, runMuster } from '../run-muster.js';
 
 let admin: AdminFixture;
