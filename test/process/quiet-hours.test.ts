@@ -3,8 +3,8 @@ import { systemClock } from '../../src/core/clock.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
 import { windowAt } from '../support/quiet.js';
-import { waitFor } from './wait-for.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 const RECORDS = 1_000;
 const MINUTE = 60_000;

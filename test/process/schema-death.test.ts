@@ -78,6 +78,9 @@ test('kill -9 of a worker that extends views leaves both as they were, and the n
     const [first] = list.texts();
     list.change(0, first!.replace(/^\{/, '{"badge":"blue",'));
     await deployment.call('POST', `/api/companies/test/${companyId}/sync`);
+    // A sweep may extend the views for an earlier record.
+    const isMirrored = `SELECT FROM mirror.employees WHERE data ? 'badge'`;
+    await waitFor(async () => (await db.pool.query(isMirrored)).rowCount === 1, { what: 'the badge' });
   });
   expect(await columns()).toEqual(made);
   // What has no column yet is missing nowhere.

@@ -9,9 +9,9 @@ import type { CompanyKey } from '../../../src/core/company.js';
 import { MusterError } from '../../../src/core/errors.js';
 import { Secret } from '../../../src/core/secret.js';
 import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../../api/admin-fixture.js';
+import { waitFor } from '../../process/wait-for.js';
 import { emptyDatabase } from '../../support/database.js';
 import { startMuster } from '../../support/process.js';
-import { waitFor } from '../../process/wait-for.js';
 import { HOME, runMuster } from '../run-muster.js';
 
 let admin: AdminFixture;
