@@ -88,10 +88,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
   if (roles.has('worker')) await startWorker(config, shared, stack);
   const server = roles.has('api') ? await startApi(config, shared, stack) : undefined;
   if (config.probePort !== undefined) await stack.start(new ProbeServer({ ...config, ...shared, port: config.probePort }));
-  // A refresh that begins later could outlast the process, and its token pair would be lost.
-  stack.push({ name: 'refreshes', stop: async () => shared.stopRefreshing() });
-  if (server) stack.push(shared.drain); // last, so that a stop begins with it
-  const { db, runs, onboarding, connections } = shared;
+  const { db, runs, onboarding, connections, drain } = shared;
   return {
     db,
     runs,
@@ -99,7 +96,10 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
     connections,
     ...(config.databaseUrl === undefined && { embeddedUrl: new URL(url) }),
     ...(server && { url: server.url }),
-    stop: () => stack.stop(),
+    stop: async () => {
+      if (server) await drain.stop();
+      await stack.stop();
+    },
   };
 }
 
@@ -145,6 +145,8 @@ async function startWorker(config: Config, shared: SharedParts, stack: StopStack
   // Presence comes first, so that a sweep that looks for living workers finds this one.
   for (const service of [presence, ...Object.values(queues), worker, sweeper, version, guard, heartbeat])
     if (service) await stack.start(service);
+  // Runs end together with the refreshes that they need. The stack waits for it, and reports its failure.
+  stack.signal.addEventListener('abort', () => worker.stop().catch(() => {}));
 }
 
 async function startApi(config: Config, shared: SharedParts, stack: StopStack): Promise<AdminServer> {

@@ -94,7 +94,11 @@ export async function openSharedParts(config: Config, url: string, logger: Logge
   // A person waits for the ones, at any hour; the others wait for the end of quiet hours.
   const [tokens, quietTokens] = [new AccessTokenManager(oauth), new AccessTokenManager({ ...oauth, quiet })];
   const managers = [tokens, quietTokens];
-  for (const manager of managers) stack.push({ name: 'access tokens', stop: () => manager.settle() });
+  for (const manager of managers) {
+    stack.push({ name: 'access tokens', stop: () => manager.settle() });
+    // A refresh that begins later could outlast the process, and its token pair would be lost.
+    stack.signal.addEventListener('abort', () => manager.stopRefreshing());
+  }
   const onboarding = new Onboarding(oauth);
   const links = new ConnectLinks({ ...oauth, keyring, publicUrl: config.publicUrl });
   const flows = new AuthorizationFlows(db, keyring, clock);
@@ -141,7 +145,6 @@ export async function openSharedParts(config: Config, url: string, logger: Logge
     deliverer,
     answers,
     tokensOf: (company: CompanyKey) => tokens.sourceFor(company),
-    stopRefreshing: () => managers.forEach((manager) => manager.stopRefreshing()),
     apiOf: (environment: Environment, base?: string) => ofEnvironment(apiClients, environment).at(base),
   };
 }

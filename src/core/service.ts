@@ -11,10 +11,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-type Stoppable = Pick<Service, 'name' | 'stop'> & {
-  /** Its stop takes as long as is configured, which is never late. */
-  readonly mayTakeLong?: true;
-};
+type Stoppable = Pick<Service, 'name' | 'stop'>;
 
 /** A stop that takes longer is reported: the process may end before it has. */
 const LATE_MS = 10_000;
@@ -24,12 +21,18 @@ export class StopStack {
   readonly #onError: (error: unknown, name: string) => void;
   readonly #onLate: (name: string) => void;
   readonly #started: Stoppable[] = [];
+  readonly #stopping = new AbortController();
   #stopped: Promise<void> | undefined;
 
   /** `onError` receives the error that a service threw when it was stopped, and the name of the service; `onLate` the name of one that should have stopped, and has not after ten seconds. */
   constructor(onError: (error: unknown, name: string) => void, onLate: (name: string) => void) {
     this.#onError = onError;
     this.#onLate = onLate;
+  }
+
+  /** Aborts when a stop begins, before any service is stopped. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
   }
 
   /** Throws `stopping` if the stack has been stopped already; the service is then stopped, too. */
@@ -48,14 +51,15 @@ export class StopStack {
 
   /** Resolves when every service has stopped or failed to stop. May be called again, for services that were pushed late. */
   stop(): Promise<void> {
+    this.#stopping.abort();
     this.#stopped = (this.#stopped ?? Promise.resolve()).then(() => this.#stopAll());
     return this.#stopped;
   }
 
   async #stopAll(): Promise<void> {
     for (let service = this.#started.pop(); service; service = this.#started.pop()) {
-      const { name, mayTakeLong } = service;
-      const late = mayTakeLong ? undefined : setTimeout(() => this.#onLate(name), LATE_MS);
+      const { name } = service;
+      const late = setTimeout(() => this.#onLate(name), LATE_MS);
       try {
         await service.stop();
       } catch (error) {

@@ -83,6 +83,7 @@ export class QueueWorker {
   async #stop(): Promise<void> {
     const { interrupt, patienceMs } = this.#options;
     const patience = interrupt && setTimeout(interrupt, patienceMs);
+    await this.#worker?.pause(true); // it would start jobs while the queue is asked whether it answers
     if (await this.#answers()) await this.#worker?.close();
     else await this.#leave((patienceMs ?? 0) + LEAVE_MS);
     clearTimeout(patience);

@@ -87,7 +87,8 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
       if (advance.kind === 'done') [found.hasEnded, found.doubted] = [true, advance.doubted];
     } catch (error) {
       if (error instanceof RequestsSpent) break;
-      if (!isMusterError(error)) throw error;
+      const isFinding = isMusterError(error) && error.code !== 'stopping';
+      if (!isFinding) throw error;
       const meaning = pager.meaningOf(error, state);
       found.requests = found.requests.concat(probing.sent.at(-1)?.number ?? 0);
       if (meaning?.kind === 'again') ({ state } = meaning);

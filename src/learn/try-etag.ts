@@ -28,7 +28,8 @@ export async function tryEtag(probing: Probing, view: ListView, { size }: FoundP
     );
     return { answer: response.status === 304 ? 'not-modified' : 'sent-again', isFalse, requests: [request] };
   } catch (error) {
-    if (!(error instanceof RequestsSpent) && !isMusterError(error)) throw error;
+    const isFinding = error instanceof RequestsSpent || (isMusterError(error) && error.code !== 'stopping');
+    if (!isFinding) throw error;
     return { answer: 'unknown', isFalse, requests: [] };
   }
 }

@@ -53,7 +53,7 @@ export class AccessTokenManager {
   readonly #owner = randomUUID();
   readonly #flights = new Map<string, Flight>();
   readonly #evidence: KnownEvidence;
-  #isStopping = false;
+  readonly #stopping = new AbortController();
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
@@ -64,7 +64,7 @@ export class AccessTokenManager {
    * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`, `token_unreadable`,
    * `environment_not_configured`, `service_refused` (our client credentials), and, as retryable errors, `database_unavailable`,
    * `token_busy`, `tokens_held`, and while the authorization server fails `service_unreachable`, `service_timeout`, `service_error`,
-   * `service_throttled`. Until the next attempt each call throws the error of the last one, as retryable.
+   * `service_throttled`; and `stopping` once it refreshes no more. Until the next attempt each call throws the error of the last one, as retryable.
    */
   sourceFor(company: CompanyKey): TokenSource {
     const { clock } = this.#deps;
@@ -112,9 +112,9 @@ export class AccessTokenManager {
     }
   }
 
-  /** From the call on no refresh begins, and none of another process is waited for: callers get `stopping`. One that is under way goes on. */
+  /** From the call on no refresh token is sent, and none of another process is waited for: callers get `stopping`. One that is under way goes on. */
   stopRefreshing(): void {
-    this.#isStopping = true;
+    this.#stopping.abort(new MusterError('stopping', 'No token is refreshed any more: the process is being stopped.'));
   }
 
   /** Resolves when this process runs no refresh, and will run none. Await it before you close the database, since a pair that comes later would be lost. */
@@ -193,7 +193,7 @@ export class AccessTokenManager {
     const { db, clock } = this.#deps;
     const giveUpAt = clock.monotonic() + WAIT_MS;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
-      this.#requireNotStopping();
+      this.#stopping.signal.throwIfAborted();
       const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
       const taking = { company, owner: this.#owner };
       const lease = await takeLease(db, taking);
@@ -228,8 +228,7 @@ export class AccessTokenManager {
         await endTrial(db.prisma, lease);
         return this.#refresh(company, stale);
       }
-      this.#requireNotStopping();
-      attempt = new RefreshAttempt(this.#deps, state, sendBefore);
+      attempt = new RefreshAttempt(this.#deps, state, { sendBefore, stopping: this.#stopping.signal });
     } catch (error) {
       const isUnreadable = isMusterError(error, 'token_unreadable');
       if (isUnreadable) logger.error({ err: error, ...logFieldsOf(company) }, 'token cannot be read');
@@ -237,10 +236,6 @@ export class AccessTokenManager {
       throw error;
     }
     return attempt.make();
-  }
-
-  #requireNotStopping(): void {
-    if (this.#isStopping) throw new MusterError('stopping', 'No token is refreshed any more: the process is being stopped.');
   }
 
   /** If this fails, the trial ends with its lease. */

@@ -35,7 +35,7 @@ export interface Dependencies {
   readonly logger: Logger;
   readonly refreshMarginSeconds?: number | undefined;
   /** Refreshes wait for their end. Unset where a person waits for the token. */
-  readonly quiet?: QuietHours | undefined;
+  readonly quiet?: Pick<QuietHours, 'endOf'> | undefined;
   /** Counts refreshes. */
   readonly work?: WorkMetrics | undefined;
   /** 0 to 1; Math.random unless a test owns it. */

@@ -13,7 +13,7 @@ import {
   recordConnectionGrant,
 } from '../db/tables/connections.js';
 import { hastenPutOffs, type RefusingAnswer } from '../db/tables/put-off-tokens.js';
-import { putOffRefresh } from '../db/tables/quiet-tokens.js';
+import { withdrawAttempt } from '../db/tables/quiet-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
 import { abandonAttempt, beginAttempt, findToken, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
 import { GrantedToken } from '../http/token-source.js';
@@ -36,23 +36,31 @@ export class RefreshAttempt {
   readonly #state: StoredToken;
   readonly #refreshToken: Secret;
   readonly #sendBefore: number;
+  readonly #stopping: AbortSignal;
   /** An attempt with this refresh token has an unknown outcome. */
   #isUnanswered: boolean;
 
-  /** `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`. */
-  constructor(deps: Dependencies, state: StoredToken, sendBefore: number) {
+  /**
+   * `sendBefore` is a time of the monotonic clock. Once `stopping` aborts, the refresh token is not sent. Throws `environment_not_configured` and `token_unreadable`.
+   */
+  constructor(
+    deps: Dependencies,
+    state: StoredToken,
+    { sendBefore, stopping }: { readonly sendBefore: number; readonly stopping: AbortSignal },
+  ) {
     this.#deps = deps;
     this.#endpoint = ofEnvironment(deps.endpoints, state.company.environment);
     this.#company = state.company;
     this.#state = state;
     this.#refreshToken = deps.vault.openRefresh(state);
     this.#sendBefore = sendBefore;
+    this.#stopping = stopping;
     this.#isUnanswered = state.isUnanswered;
   }
 
   async make(): Promise<Secret> {
     const { db, clock } = this.#deps;
-    await this.#keepQuiet();
+    await this.#requireMaySend();
     const begun = await beginAttempt(db, { ...this.#state, neededMs: NEEDED_MS });
     if (!begun) throw tokenBusy(this.#company);
     // The database has just checked the lease by its own clock; this catches a process that was frozen since.
@@ -60,21 +68,26 @@ export class RefreshAttempt {
       await this.#postpone('token_busy', { delaySeconds: this.#delaySeconds() });
       throw tokenBusy(this.#company);
     }
-    // They may have begun just now.
-    await this.#keepQuiet();
+    // Quiet hours or a stop may have begun just now.
+    await this.#requireMaySend();
     const sentAt = clock.monotonic();
     const answer = await this.#endpoint.refresh(this.#refreshToken);
     this.#deps.work?.tokenRefreshed(this.#company.environment, answer.kind);
     return this.#conclude(answer, sentAt);
   }
 
-  /** Throws `quiet_hours` in quiet hours, to whose end it puts the refresh off. */
-  async #keepQuiet(): Promise<void> {
+  /** Gives the lease back and throws: `stopping` in a process that stops; `quiet_hours` in quiet hours, to whose end it puts the refresh off. */
+  async #requireMaySend(): Promise<void> {
     const { db, clock, quiet } = this.#deps;
+    const attempt = { ...this.#state, isUnanswered: this.#isUnanswered };
+    if (this.#stopping.aborted) {
+      await untilCommitted(() => withdrawAttempt(db, attempt));
+      throw this.#stopping.reason;
+    }
     const end = quiet?.endOf(this.#state.quietHours, clock.now());
     if (end === undefined) return;
     const quietUntil = new Date(end);
-    await untilCommitted(() => putOffRefresh(db, { ...this.#state, isUnanswered: this.#isUnanswered, quietUntil }));
+    await untilCommitted(() => withdrawAttempt(db, attempt, quietUntil));
     throw inQuietHours(end);
   }
 

@@ -24,7 +24,16 @@ import { pageSource } from '../walks/page-source.js';
 import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
 import { readCompanyRecord, withRecord } from './company-record.js';
-import { endsTheRun, leadsNowhere, mayPass, retryDelay, viewError, type WalkFailure, walksFailed } from './run-failures.js';
+import {
+  endsTheRun,
+  goesOnLater,
+  leadsNowhere,
+  mayPass,
+  retryDelay,
+  viewError,
+  type WalkFailure,
+  walksFailed,
+} from './run-failures.js';
 import type { LeasedRun } from './run-leases.js';
 import { tracedAttempt, tracedList, tracedRun } from './traced-run.js';
 
@@ -97,8 +106,8 @@ export class RunExecutor {
         return 'over';
       }
       if (this.#quietEnd(leased) !== undefined) return await this.#giveUp(leased, { isAsked: false }, log);
-      const tokensOf = (signal: AbortSignal) => tokensUntil(signal, this.#deps.tokensOf(run.company));
-      const tokens = tokensOf(leased.signal);
+      const source = this.#deps.tokensOf(run.company);
+      const tokens = tokensUntil(leased.signal, source);
       const requester = this.#requesterOf(leased);
       const { walks } = run;
       // A verification read does not read the company's record. The nightly run does, and one that comes every few minutes need not.
@@ -106,7 +115,7 @@ export class RunExecutor {
       const isBegun = isLeftOut || walks[0]?.position !== 0 || walks[0].pages > 0;
       if (!isBegun) {
         const signal = AbortSignal.any([leased.signal, over.signal]);
-        record = readCompanyRecord(this.#deps, { run, tokens: tokensOf(signal), requester, signal, log });
+        record = readCompanyRecord(this.#deps, { run, tokens: tokensUntil(signal, source), requester, signal, log });
       }
       // The walks that await it see its failure.
       record.catch(() => {});
@@ -223,13 +232,12 @@ export class RunExecutor {
   async #interrupted(leased: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
     const { db } = this.#deps;
     const { run, interruption } = leased;
-    addToSpan({ 'muster.attempt.interrupted': interruption });
+    addToSpan({ 'muster.attempt.interrupted': interruption ?? (isMusterError(error, 'stopping') ? 'stopping' : undefined) });
     if (interruption === 'cancelled') {
       await this.#finish(run, 'cancelled');
       return 'over';
     }
-    const leaves = isMusterError(error, 'quiet_hours') || isMusterError(error, 'stopping');
-    if (interruption === 'stopping' || (interruption === undefined && leaves))
+    if (interruption === 'stopping' || (interruption === undefined && goesOnLater(error)))
       return this.#giveUp(leased, { isAsked: true }, log);
     if (interruption === 'paused') {
       log.info('the company was paused; its run goes on when it is resumed');

@@ -1,6 +1,6 @@
 // The kinds of failures of a run's walks, and their consequences:
 //
-//   ends the run    it concerns the whole company, so the next list would only repeat it
+//   ends the run    it concerns the whole company or this process, so the next list would only repeat it
 //   may pass        the run waits and retries from its checkpoints, until no delay is left; then it fails
 //   stays           the run fails without a retry, after its other lists were walked
 import { type ErrorView, isMusterError } from '../core/errors.js';
@@ -23,17 +23,15 @@ const LONGEST_AFTER_REFUSAL_SECONDS = 1_800;
 /** Errors that are taken for passing ones in a list that was read before. */
 const REFUSALS = ['service_refused', 'malformed_envelope'] as const;
 
-/** Whether the error concerns the whole company, so that its next list would only repeat it. */
+/** Whether the error concerns the whole company or this process, so that the next list would only repeat it. */
 export function endsTheRun(error: unknown): boolean {
-  const codes = [
-    'reauthorization_required',
-    'access_token_refused',
-    'company_not_found',
-    'quiet_hours',
-    'fenced',
-    'stopping',
-  ] as const;
-  return codes.some((code) => isMusterError(error, code));
+  const codes = ['reauthorization_required', 'access_token_refused', 'company_not_found', 'fenced'] as const;
+  return goesOnLater(error) || codes.some((code) => isMusterError(error, code));
+}
+
+/** Whether the run only leaves this process: it is no failure, and counts as no attempt. */
+export function goesOnLater(error: unknown): boolean {
+  return isMusterError(error, 'quiet_hours') || isMusterError(error, 'stopping');
 }
 
 /**

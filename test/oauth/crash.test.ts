@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Database } from '../../src/db/connection/database.js';
 import { findToken } from '../../src/db/tables/tokens.js';
+import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { RefreshAttempt } from '../../src/oauth/refresh-attempt.js';
 import { waitFor } from '../support/wait-for.js';
 import { alter, EXPIRED, oauthRoom, onboarded } from './fixture.js';
@@ -132,7 +133,10 @@ test.each([
   await alter(database.db, company, `${EXPIRED}, lease_until = now() + interval '30 seconds'`);
   const known = await findToken(database.db.prisma, company);
   await alter(database.db, company, meanwhile);
-  const attempt = new RefreshAttempt(room.deps, known, Number.POSITIVE_INFINITY);
+  const attempt = new RefreshAttempt(room.deps, known, {
+    sendBefore: Number.POSITIVE_INFINITY,
+    stopping: new AbortController().signal,
+  });
   await expect(attempt.make()).rejects.toMatchObject({ code: 'token_busy' });
   expect(server.uses(token)).toBe(0);
 });
@@ -194,5 +198,22 @@ describe('a process that stops begins no refresh, whose pair might be lost with 
     expect(await waiting).toEqual([stopping]);
     expect(server.uses(token)).toBe(sent);
     expect(await findToken(database.db.prisma, company)).toMatchObject({ isLeased: false });
+  });
+
+  test('whose attempt is just being recorded, which it withdraws', async () => {
+    const room = oauthRoom(database.db, server);
+    const { company, token } = await onboarded(room, server);
+    const sent = server.uses(token);
+    await alter(database.db, company, EXPIRED);
+    // The last thing looked at before the record are the quiet hours.
+    const endOf = () => {
+      manager.stopRefreshing();
+      return undefined;
+    };
+    const manager: AccessTokenManager = new AccessTokenManager({ ...room.deps, quiet: { endOf } });
+    expect(await Promise.allSettled([manager.sourceFor(company).get()])).toEqual([stopping]);
+    expect(server.uses(token)).toBe(sent);
+    expect(await findToken(database.db.prisma, company)).toMatchObject({ isLeased: false, isUnanswered: false });
+    expect(await room.manager.sourceFor(company).get()).toBeDefined();
   });
 });

@@ -8,8 +8,6 @@ import type { ReadinessCheck } from './readiness.js';
  * response. A load balancer then sends its requests elsewhere before anything is refused.
  */
 export class Drain {
-  readonly name = 'drain';
-  readonly mayTakeLong = true;
   /** Not ready from the order to stop on. */
   readonly check: ReadinessCheck = { name: 'process', check: () => this.#requireNone() };
   readonly #clock: Pick<Clock, 'sleep'>;

@@ -1,4 +1,4 @@
-// muster.tokens, the refreshes that are put off to the end of quiet hours: `quiet_until` is that time, and so is `refresh_at`.
+// muster.tokens, the refreshes that are not made now, above all those put off to the end of quiet hours: `quiet_until` is that time, and so is `refresh_at`.
 import type { CompanyKey } from '../../core/company.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
@@ -23,13 +23,18 @@ export function putOffDueRefreshes(
     FROM due WHERE t.environment = due.environment AND t.company_id = due.company_id`;
 }
 
-/** Gives the lease back because quiet hours have begun before the refresh token was sent. An earlier attempt without an outcome keeps having none. */
-export async function putOffRefresh(
+/**
+ * Gives the lease back of an attempt that has not sent the refresh token. An earlier one without an outcome keeps having none. With `quietUntil`, the refresh is put
+ * off to that end of quiet hours.
+ */
+export async function withdrawAttempt(
   db: Pick<Database, 'prisma'>,
-  { company, epoch, isUnanswered, quietUntil }: Lease & Pick<StoredToken, 'isUnanswered'> & { readonly quietUntil: Date },
+  { company, epoch, isUnanswered }: Lease & Pick<StoredToken, 'isUnanswered'>,
+  quietUntil: Date | null = null,
 ): Promise<void> {
   await db.prisma.$executeRaw`
-    UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL, refresh_at = ${quietUntil}::timestamptz, quiet_until = ${quietUntil}::timestamptz,
+    UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL,
+      refresh_at = COALESCE(${quietUntil}::timestamptz, refresh_at), quiet_until = COALESCE(${quietUntil}::timestamptz, quiet_until),
       ambiguous_attempts = ${isUnanswered ? 1 : 0}::int,
       attempt_started_at = CASE WHEN ${isUnanswered}::boolean THEN attempt_started_at END
     WHERE ${isOf(company)} AND epoch = ${epoch}`;
