@@ -202,9 +202,16 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'no refresh token leaves in quiet hours that have just begun',
     file: 'src/oauth/refresh-attempt.ts',
-    line: '// They may have begun just now.\n    await this.#keepQuiet();',
+    line: '// Quiet hours or a stop may have begun just now.\n    await this.#requireMaySend();',
     becomes: '',
     tests: ['test/oauth/quiet-hours.test.ts'],
+  },
+  {
+    promise: 'no refresh token leaves a process that is being stopped',
+    file: 'src/oauth/refresh-attempt.ts',
+    line: 'if (this.#stopping.aborted) {',
+    becomes: 'if (this.#stopping.reason === null) {',
+    tests: ['test/oauth/crash.test.ts'],
   },
   {
     promise: 'an error that nobody understands ends no authorization',

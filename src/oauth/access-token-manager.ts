@@ -22,7 +22,8 @@ import {
 import { recordPathOf, type TokenSource } from '../http/token-source.js';
 import { adoptSuccessor } from './adopt-successor.js';
 import type { Dependencies } from './grant-store.js';
-import { RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
+import { readToken, tokenBusy } from './read-token.js';
+import { RefreshAttempt } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 import { KnownEvidence } from './token-evidence.js';
 import { answerText } from './token-response.js';

@@ -3,7 +3,6 @@ import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import { inQuietHours } from '../core/quiet-hours.js';
 import { digest, type Secret } from '../core/secret.js';
-import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction, untilCommitted } from '../db/connection/transaction.js';
 import {
   type ConnectionGrant,
@@ -15,11 +14,11 @@ import {
 import { hastenPutOffs, type RefusingAnswer } from '../db/tables/put-off-tokens.js';
 import { withdrawAttempt } from '../db/tables/quiet-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
-import { abandonAttempt, beginAttempt, findToken, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
+import { abandonAttempt, beginAttempt, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
 import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
 import { type Dependencies, quarantine, quarantineIn } from './grant-store.js';
-import { requireOurs } from './installation.js';
+import { readToken, tokenBusy } from './read-token.js';
 import { NEEDED_MS, patienceSeconds, putOffSeconds, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { TokenEndpoint } from './token-endpoint.js';
 import { answerText, type Grant, type TokenResponse } from './token-response.js';
@@ -291,16 +290,4 @@ type Failure = RefusingAnswer & {
 /** The service's answer, for the log. The name is `answered_error`, because pino uses `error` for errors. */
 function answeredFields({ status, error }: RefusingAnswer = {}) {
   return { ...(status !== undefined && { answered_status: status }), ...(error !== undefined && { answered_error: error }) };
-}
-
-/** Throws `company_not_found`, `reauthorization_required`. */
-export async function readToken(db: Database, company: CompanyKey): Promise<StoredToken> {
-  const state = await findToken(db.prisma, company);
-  if (!state.isOurs) await requireOurs(db);
-  if (state.reauthorizationReason !== null) throw reauthorizationRequired(company, state.reauthorizationReason);
-  return state;
-}
-
-export function tokenBusy(company: CompanyKey): MusterError {
-  return new MusterError('token_busy', `The token of ${describeCompany(company)} is being refreshed elsewhere; try again`);
 }
