@@ -56,7 +56,7 @@ export interface App {
   readonly embeddedUrl?: URL;
   /** Address of the admin API; undefined in a process that does not serve it. */
   readonly url?: string;
-  /** Stops in the reverse order of the start. May be called twice. */
+  /** After the drain of the API it ends refreshes and runs, then the rest in the reverse order of the start. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -142,11 +142,12 @@ async function startWorker(config: Config, shared: SharedParts, stack: StopStack
     process.kill(process.pid, 'SIGTERM');
   };
   const version = new VersionWatch({ db, logger, endProcess: endOutdated });
+  // Runs and token jobs end together with the refreshes that they need. The stack waits for them, and reports their failures.
+  const end = () => Promise.allSettled([worker.stop(), queues.dueTokens.endJobs()]);
+  stack.signal.addEventListener('abort', end);
   // Presence comes first, so that a sweep that looks for living workers finds this one.
   for (const service of [presence, ...Object.values(queues), worker, sweeper, version, guard, heartbeat])
     if (service) await stack.start(service);
-  // Runs end together with the refreshes that they need. The stack waits for it, and reports its failure.
-  stack.signal.addEventListener('abort', () => worker.stop().catch(() => {}));
 }
 
 async function startApi(config: Config, shared: SharedParts, stack: StopStack): Promise<AdminServer> {

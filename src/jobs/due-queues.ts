@@ -53,8 +53,13 @@ export class DueQueue<T extends object> implements Service {
     this.#worker.start();
   }
 
+  /** Begins no more jobs. The sweeper may go on adding some. */
+  endJobs(): Promise<void> {
+    return this.#worker.stop();
+  }
+
   async stop(): Promise<void> {
-    await this.#worker.stop();
+    await this.endJobs();
     await this.#queue.close();
   }
 }

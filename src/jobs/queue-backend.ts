@@ -75,7 +75,7 @@ export class QueueWorker {
     if (!this.#stopped) this.#worker = this.#make();
   }
 
-  /** Starts no more jobs, and resolves once the running ones have ended. */
+  /** Starts no more jobs but the one that it may be waiting for, and resolves once the running ones have ended. */
   stop(): Promise<void> {
     return (this.#stopped ??= this.#stop());
   }
