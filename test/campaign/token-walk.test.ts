@@ -12,7 +12,8 @@ const CATALOGUE = {
   },
 };
 const MINUTE = 60_000;
-const PAGES = 50;
+/** More than twice as many as may be in flight, behind each hold. */
+const PAGES = 100;
 
 let deployment: Deployment;
 let processes: TestProcess[];
@@ -59,12 +60,12 @@ describe('tokens that the provider ends early', () => {
     await deployment.onboard(companyId);
     for (const [pages, refreshes] of [
       [10, 2],
-      [30, 3],
+      [50, 3],
     ] as const) {
       await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= pages);
       ahead += 2 * 60 * MINUTE;
       sandbox.faults.clear();
-      if (refreshes < 3) holdBehind(40);
+      if (refreshes < 3) holdBehind(60);
       await waitFor(() => sandbox.requests.all('/auth/token').length === refreshes);
     }
     expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
