@@ -253,47 +253,51 @@ interface Table {
 }
 
 /** Tables of Muster and of the mirror. */
-async function tables(): Promise<Table[]> {
+let tables: readonly Table[];
+beforeAll(async () => {
   const { rows } = await admin.db.pool.query<Table>(
     `SELECT format('%I.%I', table_schema, table_name) AS name, array_agg(column_name::text) AS columns
      FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
      WHERE table_schema IN ('muster', 'mirror') AND table_type = 'BASE TABLE' GROUP BY 1 ORDER BY 1`,
   );
-  return rows;
-}
+  tables = rows;
+});
 
-async function rowsOf(name: string, where = 'TRUE', values: readonly unknown[] = []): Promise<string[]> {
-  const { rows } = await admin.db.pool.query<{ row: string }>(
-    `SELECT to_jsonb(t)::text AS row FROM ${name} t WHERE ${where} ORDER BY 1`,
-    [...values],
-  );
+/** Rows of the tables of which `where` gives a condition, one text for each row with the name of its table. */
+async function rowsOf(where: (table: Table) => string | undefined): Promise<string[]> {
+  const reads = tables.flatMap((table) => {
+    const condition = where(table);
+    return condition === undefined
+      ? []
+      : `SELECT '${table.name} ' || to_jsonb(t)::text AS row FROM ${table.name} t WHERE ${condition}`;
+  });
+  const { rows } = await admin.db.pool.query<{ row: string }>(`${reads.join(' UNION ALL ')} ORDER BY row`);
   return rows.map(({ row }) => row);
 }
 
 /** What is stored of the two other companies, and of the other environment as a whole. */
-async function others(): Promise<Record<string, string[]>> {
-  const found: Record<string, string[]> = {};
-  for (const { name, columns } of await tables()) {
-    const keys = [neighbour, abroad].flatMap(({ environment, companyId }) => [environment, companyId]);
-    if (columns.includes('company_id') && columns.includes('environment'))
-      found[name] = await rowsOf(name, `(environment, company_id) IN (($1, $2::uuid), ($3, $4::uuid))`, keys);
-    else if (columns.includes('environment')) found[name] = await rowsOf(name, `environment = 'production'`);
-  }
-  return found;
+function others(): Promise<string[]> {
+  const keys = [neighbour, abroad].map(({ environment, companyId }) => `('${environment}', '${companyId}'::uuid)`).join();
+  return rowsOf(({ columns }) => {
+    if (!columns.includes('environment')) return undefined;
+    return columns.includes('company_id') ? `(environment, company_id) IN (${keys})` : `environment = 'production'`;
+  });
 }
 
 /** Tables that change with every call: who is signed in, and what was recorded of the call. */
 const OF_EVERY_CALL = ['muster.audit', 'muster.sessions'];
 
-async function everything(): Promise<Record<string, string[]>> {
-  const names = (await tables()).map(({ name }) => name).filter((name) => !OF_EVERY_CALL.includes(name));
-  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await rowsOf(name)])));
+function everything(): Promise<string[]> {
+  return rowsOf(({ name }) => (OF_EVERY_CALL.includes(name) ? undefined : 'TRUE'));
 }
 
 /** Sends the form, and expects that something has changed. Returns what is stored of the others, before and after. */
-async function press(path: string, fields: Fields | [string, string][]): Promise<{ before: object; after: object }> {
+async function press(
+  path: string,
+  fields: Fields | [string, string][],
+): Promise<{ before: readonly string[]; after: readonly string[] }> {
   const [before, all] = [await others(), await everything()];
-  expect(before['muster.connections']).toHaveLength(2);
+  expect(before.filter((row) => row.startsWith('muster.connections '))).toHaveLength(2);
   const { status, html, location } = await page.send(path, [
     ...Object.entries({ csrf: page.csrf, back: '/' }),
     ...(Array.isArray(fields) ? fields : Object.entries(fields)),

@@ -7,7 +7,7 @@ import { makeLate, passThirtyNights, wrongAnswers } from '../shapes/thirty-night
 // One of the eleven lists of test/shapes, with arrays within arrays, texts for numbers and little declared; all of them are tried before a release.
 
 const shape = HR_SHAPES.find(({ name }) => name === 'gusto_employees')!;
-const STAFFS = staffs(120, 280);
+const STAFFS = staffs(60, 140);
 
 let world: ShapeWorld | undefined;
 afterAll(() => world?.close());
