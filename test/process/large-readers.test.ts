@@ -9,7 +9,7 @@ import { Deployment } from './deployment.js';
 
 const MB = 1024 * 1024;
 const HEAP_MB = 128;
-const CLIENTS = 10;
+const CLIENTS = 20;
 
 let deployment: Deployment;
 let api: TestProcess;
