@@ -16,8 +16,7 @@ const RECORDS = Number(process.env['EXPORT_RECORDS'] ?? 1_000_000);
 const KILLS = Number(process.env['EXPORT_KILLS'] ?? 10);
 /** Of an export that is killed: its moments are shares of the file, however large it is. */
 const KILLED_RECORDS = Math.min(RECORDS, 150_000);
-/** However many rows there are. It includes what a busy machine has not collected yet. */
-const RSS_LIMIT_MB = 450;
+const RSS_LIMIT_MB = 350;
 
 const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url));
 const TELL_MEMORY = `data:text/javascript,process.on('exit',()=>process.stderr.write('peak '+process.resourceUsage().maxRSS+' kB'))`;
