@@ -5,8 +5,6 @@
 # Nothing may be left out silently: with CI set, a missing Redis or browser fails the tests.
 export CI=true
 export DEBIAN_FRONTEND=noninteractive
-# npm asks a registry that does not answer twice more, after ten seconds and after a minute. Mostly the next second would do.
-export npm_config_fetch_retries=6 npm_config_fetch_retry_factor=2 npm_config_fetch_retry_mintimeout=1000
 
 asked=("$@")
 known=()
