@@ -93,8 +93,7 @@ export async function openSharedParts(config: Config, url: string, logger: Logge
   const oauth = { db, clock, logger, vault, connections, endpoints, received, journal, refreshMarginSeconds, work };
   // A person waits for the ones, at any hour; the others wait for the end of quiet hours.
   const [tokens, quietTokens] = [new AccessTokenManager(oauth), new AccessTokenManager({ ...oauth, quiet })];
-  const managers = [tokens, quietTokens];
-  for (const manager of managers) {
+  for (const manager of [tokens, quietTokens]) {
     stack.push({ name: 'access tokens', stop: () => manager.settle() });
     // A refresh that begins later could outlast the process, and its token pair would be lost.
     stack.signal.addEventListener('abort', () => manager.stopRefreshing());
