@@ -112,8 +112,13 @@ const beforeAcknowledgement = async (client: pg.Client, runs: readonly RunModel[
   const { rows } = await client.query<{ name: string }>(
     `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'bullmq'`,
   );
-  await client.query('BEGIN');
-  for (const { name } of rows) await client.query(`LOCK TABLE bullmq.${name} IN ACCESS EXCLUSIVE MODE`);
+  // A statement of the queue may have one table and wait for another. PostgreSQL then ends either it or these locks, which begin again.
+  await waitFor(async () => {
+    await client.query('ROLLBACK');
+    await client.query('BEGIN');
+    for (const { name } of rows) await client.query(`LOCK TABLE bullmq.${name} IN ACCESS EXCLUSIVE MODE`);
+    return true;
+  });
   deployment.sandbox.faults.clear();
   for (const { id } of runs) await waitFor(async () => (await runOf(id)).status === 'succeeded');
 };
