@@ -112,11 +112,16 @@ const FAILED_CONNECT_MS = 1_000;
  * places.
  */
 class PacedClient extends DatabaseClient {
+  /** Why the connection was lost, even where nobody listened yet. */
+  lost: Error | undefined;
+
   override connect(): Promise<pg.Client>;
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<pg.Client> | void {
     // Without a listener the event would end the process: the pool listens only to idle clients.
-    this.on('error', () => {});
+    this.on('error', (error) => {
+      this.lost ??= error;
+    });
     if (!callback) return super.connect();
     super.connect((error: Error) => void (error ? setTimeout(callback, FAILED_CONNECT_MS, error) : callback(error)));
   }
@@ -130,13 +135,21 @@ async function paced(work: () => Promise<void>): Promise<void> {
   });
 }
 
-/**
- * A connection of BullMQ that does not check the version of its tables first. BullMQ caches the result of that check: if its one query
- * fails, every later call fails with the same error. The queue is then dead until the process ends, and a worker retries without ever
- * returning to the event loop, which blocks the process. `migrateQueue` has updated the tables before.
- */
+/** A connection of BullMQ that is not dead for the rest of the process after a failure at its beginning. */
 class ReadyConnection extends PostgresConnection {
+  /**
+   * Does not check the version of BullMQ's tables, which `migrateQueue` has updated. BullMQ caches the result of that check: if its one
+   * query fails, every later call fails with the same error, and a worker retries without ever returning to the event loop, which blocks
+   * the process.
+   */
   override async waitUntilReady(): Promise<void> {}
+
+  /** BullMQ listens for errors only once the pool has given out the client. It would keep one that was lost before, and never wake again. */
+  override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
+    const client = await super.getListenClient();
+    if (client instanceof PacedClient && client.lost) client.emit('error', client.lost);
+    return client;
+  }
 }
 
 /** Like BullMQ's `createPostgresBackend`. */

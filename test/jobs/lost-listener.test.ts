@@ -1,0 +1,57 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, test, vi } from 'vitest';
+import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
+import { QueueWorker } from '../../src/jobs/queue-backend.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
+
+let database: TestDatabase;
+let admin: pg.Client;
+beforeAll(async () => {
+  database = await testDatabase();
+  await migrateQueue(database.url);
+  admin = new pg.Client(database.url);
+  await admin.connect();
+});
+afterEach(() => vi.restoreAllMocks());
+afterAll(async () => {
+  await admin.end();
+  await database.close();
+});
+
+/** Lets PostgreSQL end the next connections that a pool gives out, each before its caller has it. Returns how many it has ended. */
+function endConnectionsGivenOut(count: number): () => number {
+  let ended = 0;
+  const { connect } = pg.Pool.prototype;
+  vi.spyOn(pg.Pool.prototype, 'connect').mockImplementation(async function (this: pg.Pool, ...callback: unknown[]) {
+    const client = await Reflect.apply(connect, this, callback);
+    if (callback.length > 0 || ended >= count) return client;
+    ended += 1;
+    const lost = new Promise((resolve) => client.once('end', resolve));
+    await admin.query('SELECT pg_terminate_backend($1)', [client.processID]);
+    await lost;
+    return client;
+  } as typeof connect);
+  return () => ended;
+}
+
+test('a worker whose connection for LISTEN ends before BullMQ has it takes another, and goes on with its jobs', async () => {
+  const backend = postgresBackend(database.url, pino({ level: 'silent' }));
+  const worked: string[] = [];
+  const endedConnections = endConnectionsGivenOut(1);
+  const worker = new QueueWorker(backend, 'runs-test', async ({ name }) => void worked.push(name), { concurrency: 1 });
+  const queue = backend.queue('runs-test');
+  worker.start();
+  try {
+    await waitFor(() => endedConnections() === 1);
+    await queue.add('first', {});
+    await waitFor(() => worked.includes('first'));
+    await queue.add('second', {});
+    await waitFor(() => worked.includes('second'));
+  } finally {
+    await worker.stop();
+    await queue.close();
+    await backend.close();
+  }
+});
