@@ -166,7 +166,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: 'one process at a time refreshes a token',
-    file: 'src/db/tables/tokens.ts',
+    file: 'src/db/tables/refresh-leases.ts',
     line: 'AND (lease_until IS NULL OR lease_until <= now()) AND ${IS_OURS} AND ${condition}',
     becomes: 'AND ${IS_OURS} AND ${condition}',
     tests: ['test/oauth'],

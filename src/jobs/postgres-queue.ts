@@ -112,7 +112,7 @@ const FAILED_CONNECT_MS = 1_000;
  * places.
  */
 class PacedClient extends DatabaseClient {
-  /** Why the connection was lost, even where nobody listened yet. */
+  /** Why the connection was lost, even where nothing listened for it yet. */
   lost: Error | undefined;
 
   override connect(): Promise<pg.Client>;

@@ -7,18 +7,9 @@ import { inTransaction } from '../db/connection/transaction.js';
 import { lockConnection } from '../db/tables/connections.js';
 import { putOffDueRefreshes } from '../db/tables/quiet-tokens.js';
 import { endTrial } from '../db/tables/refresh-breakers.js';
+import { releaseLease, shortenLease, takeLease, takeLeaseAlone } from '../db/tables/refresh-leases.js';
 import { recordRefused } from '../db/tables/refused-tokens.js';
-import {
-  findDueTokens,
-  findToken,
-  LEASE_MS,
-  type Lease,
-  releaseLease,
-  type StoredToken,
-  shortenLease,
-  takeLease,
-  takeLeaseAlone,
-} from '../db/tables/tokens.js';
+import { findDueTokens, findToken, LEASE_MS, type Lease, type StoredToken } from '../db/tables/tokens.js';
 import { recordPathOf, type TokenSource } from '../http/token-source.js';
 import { adoptSuccessor } from './adopt-successor.js';
 import type { Dependencies } from './grant-store.js';

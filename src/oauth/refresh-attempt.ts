@@ -12,9 +12,9 @@ import {
   recordConnectionGrant,
 } from '../db/tables/connections.js';
 import { hastenPutOffs, type RefusingAnswer } from '../db/tables/put-off-tokens.js';
-import { withdrawAttempt } from '../db/tables/quiet-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
-import { abandonAttempt, beginAttempt, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
+import { abandonAttempt, beginAttempt, postponeRefresh, withdrawAttempt } from '../db/tables/refresh-leases.js';
+import { replaceToken, type StoredToken } from '../db/tables/tokens.js';
 import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
 import { type Dependencies, quarantine, quarantineIn } from './grant-store.js';

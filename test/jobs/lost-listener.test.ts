@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import { QueueWorker } from '../../src/jobs/queue-backend.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -14,7 +14,6 @@ beforeAll(async () => {
   admin = new pg.Client(database.url);
   await admin.connect();
 });
-afterEach(() => vi.restoreAllMocks());
 afterAll(async () => {
   await admin.end();
   await database.close();
@@ -46,9 +45,10 @@ test('a worker whose connection for LISTEN ends before BullMQ has it takes anoth
   try {
     await waitFor(() => endedConnections() === 1);
     await queue.add('first', {});
-    await waitFor(() => worked.includes('first'));
+    await waitFor(() => worked.length === 1);
     await queue.add('second', {});
-    await waitFor(() => worked.includes('second'));
+    await waitFor(() => worked.length === 2);
+    expect(worked).toEqual(['first', 'second']);
   } finally {
     await worker.stop();
     await queue.close();

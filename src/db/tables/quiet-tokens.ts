@@ -1,9 +1,8 @@
-// muster.tokens, the refreshes that are not made now, above all those put off to the end of quiet hours: `quiet_until` is that time, and so is `refresh_at`.
+// muster.tokens, the refreshes that are put off to the end of quiet hours: `quiet_until` is that time, and so is `refresh_at`.
 import type { CompanyKey } from '../../core/company.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
-import { isOf, isQuietWith } from './connections.js';
-import type { Lease, StoredToken } from './tokens.js';
+import { isQuietWith } from './connections.js';
 
 /** Puts the due refreshes of these companies off, without those that a process is making. Returns how many. */
 export function putOffDueRefreshes(
@@ -21,23 +20,6 @@ export function putOffDueRefreshes(
     )
     UPDATE muster.tokens t SET refresh_at = due.until, quiet_until = due.until
     FROM due WHERE t.environment = due.environment AND t.company_id = due.company_id`;
-}
-
-/**
- * Gives the lease back of an attempt that has not sent the refresh token. An earlier one without an outcome keeps having none. With `quietUntil`, the refresh is put
- * off to that end of quiet hours.
- */
-export async function withdrawAttempt(
-  db: Pick<Database, 'prisma'>,
-  { company, epoch, isUnanswered }: Lease & Pick<StoredToken, 'isUnanswered'>,
-  quietUntil: Date | null = null,
-): Promise<void> {
-  await db.prisma.$executeRaw`
-    UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL,
-      refresh_at = COALESCE(${quietUntil}::timestamptz, refresh_at), quiet_until = COALESCE(${quietUntil}::timestamptz, quiet_until),
-      ambiguous_attempts = ${isUnanswered ? 1 : 0}::int,
-      attempt_started_at = CASE WHEN ${isUnanswered}::boolean THEN attempt_started_at END
-    WHERE ${isOf(company)} AND epoch = ${epoch}`;
 }
 
 /**
