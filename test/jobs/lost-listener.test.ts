@@ -19,31 +19,31 @@ afterAll(async () => {
   await database.close();
 });
 
-/** Lets PostgreSQL end the next connections that a pool gives out, each before its caller has it. Returns how many it has ended. */
-function endConnectionsGivenOut(count: number): () => number {
-  let ended = 0;
+/** Lets PostgreSQL end the next connection that a pool gives out, before its caller has it. The result tells whether it has. */
+function endNextConnection(): () => boolean {
+  let isEnded = false;
   const { connect } = pg.Pool.prototype;
   vi.spyOn(pg.Pool.prototype, 'connect').mockImplementation(async function (this: pg.Pool, ...callback: unknown[]) {
     const client = await Reflect.apply(connect, this, callback);
-    if (callback.length > 0 || ended >= count) return client;
-    ended += 1;
+    if (callback.length > 0 || isEnded) return client;
+    isEnded = true;
     const lost = new Promise((resolve) => client.once('end', resolve));
     await admin.query('SELECT pg_terminate_backend($1)', [client.processID]);
     await lost;
     return client;
   } as typeof connect);
-  return () => ended;
+  return () => isEnded;
 }
 
 test('a worker whose connection for LISTEN ends before BullMQ has it takes another, and goes on with its jobs', async () => {
   const backend = postgresBackend(database.url, pino({ level: 'silent' }));
   const worked: string[] = [];
-  const endedConnections = endConnectionsGivenOut(1);
+  const isEnded = endNextConnection();
   const worker = new QueueWorker(backend, 'runs-test', async ({ name }) => void worked.push(name), { concurrency: 1 });
   const queue = backend.queue('runs-test');
   worker.start();
   try {
-    await waitFor(() => endedConnections() === 1);
+    await waitFor(isEnded);
     await queue.add('first', {});
     await waitFor(() => worked.length === 1);
     await queue.add('second', {});

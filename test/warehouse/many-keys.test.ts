@@ -40,10 +40,10 @@ test('at nine tenths of the columns an issue says what to do', async () => {
   expect(await issues()).toEqual([{ status: 'ongoing', resource: 'employees' }]);
 });
 
-test('of 20,000 keys the log keeps few, and an issue says so', async () => {
+test('of 60,000 keys the log keeps few, and an issue says so', async () => {
   await mirrorRecords(database.db, company, [
-    { id: '1', ...keysOf(0, 10_000) },
-    { id: '2', people: keysOf(10_000, 10_000) },
+    { id: '1', ...keysOf(0, 60_000) },
+    { id: '2', people: keysOf(60_000, 60_000) },
   ]);
   expect(await counts()).toEqual({ keys: MOST_KEYS, columns: MOST_COLUMNS });
   expect(await issues()).toEqual([{ status: 'ongoing', resource: 'employees' }]);
@@ -51,7 +51,7 @@ test('of 20,000 keys the log keeps few, and an issue says so', async () => {
 
 test('what follows adds none, and leaves nothing to be done', async () => {
   const columns = await columnsOf(database.db, 'employees');
-  for (let n = 3; n < 6; n += 1) await mirrorRecords(database.db, company, [{ id: String(n), ...keysOf(1_000_000 * n, 2_500) }]);
+  for (let n = 3; n < 6; n += 1) await mirrorRecords(database.db, company, [{ id: String(n), ...keysOf(1_000_000 * n, 5_000) }]);
   await learn(database.db);
   expect(await counts()).toEqual({ keys: MOST_KEYS, columns: MOST_COLUMNS });
   expect(await columnsOf(database.db, 'employees')).toEqual(columns);
