@@ -30,7 +30,10 @@ const BOMB = gzipSync(Buffer.alloc(5 * MOST_BYTES));
 const clock: Clock = { ...systemClock, sleep: async (_ms, signal) => (await nextTurn(), signal?.throwIfAborted()) };
 
 /** What a fault does, and the codes and reasons that name it. */
-const FAULTS: Record<string, { readonly effect: (random: Random) => Effect; readonly names: readonly string[] }> = {
+const FAULTS: Record<
+  string,
+  { readonly effect: (random: Random, list: (typeof LISTS)[number]) => Effect; readonly names: readonly string[] }
+> = {
   throttled: { effect: () => ({ kind: 'status', status: 429, headers: { 'retry-after': '1' } }), names: ['service_throttled'] },
   unavailable: { effect: () => ({ kind: 'status', status: 503 }), names: ['service_error'] },
   reset: {
@@ -48,7 +51,11 @@ const FAULTS: Record<string, { readonly effect: (random: Random) => Effect; read
     names: ['contradicting_envelope', 'total_mismatch', 'total_changed'],
   },
   display: { effect: () => ({ kind: 'alter', members: { totalDisplayRecords: 3 } }), names: ['contradicting_envelope'] },
-  headless: { effect: () => ({ kind: 'alter', members: { data: undefined } }), names: ['malformed_envelope'] },
+  // The last page of a chain without a total may lack the member: that says that there are no records there (docs/configuration.md).
+  headless: {
+    effect: (_, list) => ({ kind: 'alter', members: { data: list === 'documents' ? 'none' : undefined } }),
+    names: ['malformed_envelope'],
+  },
   accessToken: { effect: () => ({ kind: 'status', status: 401 }), names: ['service_refused'] },
   pageToken: { effect: () => ({ kind: 'status', status: 410 }), names: ['page_token_expired', 'service_refused'] },
   redirect: {
@@ -119,7 +126,7 @@ async function mix(seed: number, companyId: string): Promise<void> {
     const list = LISTS[random(LISTS.length)]!;
     const fault = FAULTS[draw(random, weights)]!;
     const times = random(4) === 0 ? Infinity : 1 + random(6);
-    sandbox.faults.add(fault.effect(random), { path: PATHS[list], skip: random(4), times });
+    sandbox.faults.add(fault.effect(random, list), { path: PATHS[list], skip: random(4), times });
     for (const name of fault.names) named.get(list)!.add(name);
   }
   const run = await ended(company);

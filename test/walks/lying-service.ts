@@ -280,15 +280,15 @@ export class LyingService {
       };
     }
     const token = asked['token'] ?? asked['after'];
-    const behind = token === undefined ? -Infinity : this.style === 'cursor' ? this.#placeOf(String(token)) : Number(token);
+    const isLink = this.style === 'link' || this.style === 'link-header';
+    const behind = token === undefined ? -Infinity : isLink ? Number(token) : this.#placeOf(String(token));
     const start = this.#rows.findIndex(({ place }) => place > behind);
     // Its records stand behind a cursor; what is hidden there would not be seen by any client.
     const rows = start === -1 ? [] : this.#rows.slice(start, start + take);
     const to = String(rows.at(-1)?.place ?? behind);
-    const isLink = this.style === 'link' || this.style === 'link-header';
     const kept = this.#constants === 'kept' ? '&all=1' : '';
     const n = 1 + Math.ceil((start === -1 ? this.#rows.length : start) / this.#cap);
-    return { start: start === -1 ? this.#rows.length : start, rows, n, to: isLink ? `/next?token=${to}${kept}` : to };
+    return { start: start === -1 ? this.#rows.length : start, rows, n, to: isLink ? `/next?token=${to}${kept}` : `t${to}` };
   }
 
   #pageOf(asked: string): number {
@@ -297,8 +297,9 @@ export class LyingService {
     return known;
   }
 
-  #placeOf(id: string): number {
-    return Number(id.slice(1));
+  /** The place of a record, by its id, or the one behind which a token leads: the token is no number, since `0` and `-1` say that nothing follows. */
+  #placeOf(idOrToken: string): number {
+    return Number(idOrToken.slice(1));
   }
 
   #entry(): Record<string, unknown> {
