@@ -32,6 +32,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['test/walks/simulation.test.ts'],
   },
   {
+    promise: 'a record that comes on two pages does not end its list',
+    file: 'src/pagers/page-number.ts',
+    line: 'const repeated = isLastAgain && state.step > 1 ? count : undefined;',
+    becomes: 'const repeated = isBarren ? count : undefined;',
+    tests: ['test/pagers/page-number.test.ts'],
+  },
+  {
     promise: 'a link is followed to the API and its named hosts only',
     file: 'src/pagers/link-address.ts',
     line: 'if (!isOfApi(address, url, hosts))',

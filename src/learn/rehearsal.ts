@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { inTurns } from '../core/turns.js';
@@ -54,6 +55,7 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
   const seen = new Set<string>();
   const tokens = new Set<string | number>();
   let firstPage: string | undefined;
+  let lastIds: readonly string[] = [];
   const found: { -readonly [Name in keyof Rehearsal]: Rehearsal[Name] } = { ...NO_REHEARSAL };
   while (found.requests.length < MOST_PAGES && probing.left > keep && !found.hasEnded) {
     // The request for a page of a chain holds a token or an id.
@@ -69,10 +71,11 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
       const advance = pager.next(state, page, {
         repeats,
         isFirstPage: ids === firstPage,
+        endsAsBefore: repeats === page.count && isDeepStrictEqual(page.ids.slice(-lastIds.length), lastIds),
         hasToken: (token) => tokens.has(token),
       });
       if (advance.kind !== 'again') {
-        if (page.count > 0) firstPage ??= ids;
+        if (page.count > 0) [firstPage, lastIds] = [firstPage ?? ids, page.ids];
         if (page.nextToken !== undefined) tokens.add(page.nextToken);
         for (const id of page.ids) seen.add(id);
         found.pages += 1;

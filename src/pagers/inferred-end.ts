@@ -15,6 +15,8 @@ export interface InferredEnd {
   readonly empty: number;
   /** How many positions, or records, stood before it. */
   readonly index: number;
+  /** Records of its page, where that was the last page again: unless the next one is so, too, they stood where they were asked for. */
+  readonly repeated?: number | undefined;
   /** The status with which its page was refused, where it was. */
   readonly status?: number | undefined;
   /** The doubt of the last page that said something of further ones, where nothing has contradicted it. */
@@ -26,19 +28,24 @@ const MOST_EMPTY = 3;
 
 /**
  * Decides what follows from a page that brings nothing new. `index`: how many positions precede the end, if this is one. `isEmpty`: the page brings nothing at all, or comes after the end
- * and repeats earlier records. `more`: the sign around its records that more follow. Returns the state of the end for the next request, or `done`.
+ * and repeats earlier records. `repeated`: the records of a page that is the last one again. `more`: the sign around its records that more follow. Returns the state of the end for the next request, or `done`.
  */
 export function pastEnd(
   before: InferredEnd | undefined,
-  { index, isEmpty }: { readonly index: number; readonly isEmpty: boolean },
+  { index, isEmpty, repeated }: { readonly index: number; readonly isEmpty: boolean; readonly repeated: number | undefined },
   more: Sign | undefined,
   fields: EnvelopeFields,
 ): { readonly kind: 'done'; readonly doubted?: Doubted } | { readonly kind: 'ask'; readonly end: InferredEnd } {
   const empty = (before?.empty ?? 0) + (isEmpty ? 1 : 0);
-  const end = { empty, index: before?.index ?? index };
+  const end = before ? { empty, index: before.index, repeated: before.repeated } : { empty, index, repeated };
   if (!more) return before ? { kind: 'done' } : { kind: 'ask', end };
   const doubted = fields.contradictedBy(more);
   return empty >= MOST_EMPTY ? { kind: 'done', doubted } : { kind: 'ask', end: { ...end, doubted } };
+}
+
+/** How many positions precede the end, once the page after it has come, with `count` records. */
+export function lengthBefore({ index, repeated = 0 }: InferredEnd, count: number): number {
+  return count === 0 ? index + repeated : index;
 }
 
 /** The end of a list whose service refuses the page after the last one: it must refuse the page after that alike. */

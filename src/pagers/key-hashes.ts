@@ -32,6 +32,12 @@ export class KeyHashes {
     return words.length === this.words.length && words.every((word, n) => word === this.words[n]);
   }
 
+  /** Whether the last keys are those of the others, in their order. */
+  endsWith({ words }: KeyHashes): boolean {
+    const before = this.words.length - words.length;
+    return before >= 0 && words.every((word, n) => word === this.words[before + n]);
+  }
+
   isKey(n: number, key: string): boolean {
     const hash = wordsOf(hashKey(key));
     return this.words[2 * n] === hash[0] && this.words[2 * n + 1] === hash[1];

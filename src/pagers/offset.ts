@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
-import type { Sign } from './around.js';
 import { limitedEnd } from './doubt.js';
-import { isRefusedOtherwise, pastEnd, refusedEnd } from './inferred-end.js';
+import { isRefusedOtherwise, lengthBefore, pastEnd, refusedEnd } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput } from './pager.js';
 import { type Findings, PositionPager, type PositionState } from './position-pager.js';
 import type { RefusedPage } from './refusal.js';
@@ -98,7 +97,11 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
     return { page: Math.floor(offset / this.spec.size), position: this.#positionOf(offset) };
   }
 
-  protected advance(state: OffsetState, page: Page, { isBarren, received, again, more }: Findings): Advance<OffsetState> {
+  protected advance(
+    state: OffsetState,
+    page: Page,
+    { isBarren, isLastAgain, received, again, more }: Findings,
+  ): Advance<OffsetState> {
     const { count, hasNext, total } = page;
     const end = state.offset + count;
     this.#refuseContradiction(state, page);
@@ -109,8 +112,9 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
     const isProved = !this.#needsProof(count) && !(count > 0 && isPageTotal);
     if (counts && (hasNext === false || isTotal) && isProved)
       return hasNext && more ? { kind: 'done', doubted: this.fields.contradictedBy(more) } : { kind: 'done', overruled: more };
-    if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, again))
-      return this.#askPastEnd(state, count, isBarren, again, more);
+    const repeated = state.plain && isLastAgain && (state.widest ?? 0) > 1 ? count : undefined;
+    if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, repeated))
+      return this.#askPastEnd(state, count, isBarren, { repeated, again, more });
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
     const isFirst = state.requests === 0;
@@ -145,11 +149,11 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
   }
 
   /** Whether a page that counts looks like the end of a list that does not tell its total. */
-  #seemsToEnd(state: OffsetState, count: number, isBarren: boolean, again: number): boolean {
+  #seemsToEnd(state: OffsetState, count: number, isBarren: boolean, repeated: number | undefined): boolean {
     if (count === 0) return true;
-    if (state.end) return isBarren;
+    if (state.end) return isBarren && (state.end.repeated === undefined || repeated !== undefined);
     // A service may give its last page for any position after it. A service that does not read the position gives its first page.
-    if (state.plain) return isBarren && again === 0 && state.requests > 0;
+    if (state.plain) return repeated !== undefined;
     // On the first page, one record may be all that the service gives at once; later it is the overlap alone.
     return count === 1 && state.requests > 0;
   }
@@ -160,12 +164,17 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
   }
 
   /** Looks past an apparent end: hidden records may precede more of them. */
-  #askPastEnd(state: OffsetState, count: number, isBarren: boolean, again: number, more: Sign | undefined): Advance<OffsetState> {
+  #askPastEnd(
+    state: OffsetState,
+    count: number,
+    isBarren: boolean,
+    { repeated, again, more }: Pick<Findings, 'again' | 'more'> & { readonly repeated: number | undefined },
+  ): Advance<OffsetState> {
     const requests = state.requests + 1;
     const isEmpty = count === 0 || (state.end !== undefined && isBarren);
     // A page without an overlap that repeats others stands nowhere.
     const index = state.offset + (state.plain && isBarren ? 0 : count);
-    const beyond = pastEnd(state.end, { index, isEmpty }, more, this.fields);
+    const beyond = pastEnd(state.end, { index, isEmpty, repeated }, more, this.fields);
     if (beyond.kind === 'done') return beyond;
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);
@@ -208,7 +217,7 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
   }
 
   lengthAtEnd({ offset, end, hasGap }: OffsetState, count: number): number | undefined {
-    return hasGap ? undefined : (end?.index ?? offset + count);
+    return hasGap ? undefined : end ? lengthBefore(end, count) : offset + count;
   }
 
   protected meaningOfRefusal(refused: RefusedPage, state: OffsetState): ErrorMeaning<OffsetState> | undefined {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { isRefusedOtherwise, pastEnd, refusedEnd } from './inferred-end.js';
+import { isRefusedOtherwise, lengthBefore, pastEnd, refusedEnd } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput } from './pager.js';
 import { type Findings, PositionPager, type PositionState } from './position-pager.js';
 import type { RefusedPage } from './refusal.js';
@@ -67,15 +67,17 @@ export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.out
   protected advance(
     state: PageNumberState,
     { count, hasNext, total }: Page,
-    { isBarren, again, more }: Findings,
+    { isBarren, isLastAgain, again, more }: Findings,
   ): Advance<PageNumberState> {
     // A service that numbers its pages from 1 may take 0 for 1.
     const begunTwice = state.begunTwice === true || (this.spec.first === 0 && state.requests === 1 && again === 1);
-    const offset = state.offset + count;
+    const offset = state.offset + (state.end?.repeated ?? 0) + count;
     const isTold = total !== undefined || hasNext !== undefined;
     // A service may give its last page for any number after it. A service that does not read the number gives its first page.
-    if (!isTold && isBarren && (count === 0 || state.end !== undefined || (state.requests > 0 && again === 0))) {
-      const beyond = pastEnd(state.end, { index: state.offset, isEmpty: true }, more, this.fields);
+    const repeated = isLastAgain && state.step > 1 ? count : undefined;
+    const seemsToEnd = count === 0 || repeated !== undefined || (state.end && state.end.repeated === undefined);
+    if (!isTold && isBarren && seemsToEnd) {
+      const beyond = pastEnd(state.end, { index: state.offset, isEmpty: true, repeated }, more, this.fields);
       if (beyond.kind === 'done') return this.#end(state, count, begunTwice, beyond.doubted);
       return {
         kind: 'next',
@@ -140,7 +142,7 @@ export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.out
   }
 
   lengthAtEnd({ offset, end }: PageNumberState, count: number): number {
-    return end?.index ?? offset + count;
+    return end ? lengthBefore(end, count) : offset + count;
   }
 
   protected meaningOfRefusal(refused: RefusedPage, state: PageNumberState): ErrorMeaning<PageNumberState> | undefined {

@@ -56,6 +56,14 @@ export class FollowedMemory extends PassMemory {
     return super.isFirstPage(keys);
   }
 
+  override endsAsBefore(keys: KeyHashes): boolean {
+    for (let n = (this.#followed ?? 0) - 1; n >= 0; n -= 1) {
+      const page = this.#pages[n]!;
+      if (page.length > 0) return keys.endsWith(page);
+    }
+    return super.endsAsBefore(keys);
+  }
+
   #isNext(keys: KeyHashes): boolean {
     return this.#followed !== undefined && this.#pages[this.#followed] === keys;
   }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { type Endpoint, pageRequest } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
@@ -123,7 +124,8 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
   let failures = 0;
   let distinct = 0;
   let total: number | undefined;
-  let firstPage: string | undefined;
+  let firstIds: readonly string[] | undefined;
+  let lastIds: readonly string[] = [];
   const tokens = new Set<string | number>();
   let promise: string | undefined;
   for (;;) {
@@ -131,13 +133,13 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       const { records, envelope, etag, sign, isEndSaid } = await askFor(of, pager.request(state));
       const ids = [...new Set(records.map((record) => record.id))];
       const known = await deps.countKnown(pass, ids);
-      const page = JSON.stringify(ids);
       const advance = pager.next(
         state,
         { ...envelope, count: records.length },
         {
           repeats: known,
-          isFirstPage: known === records.length && page === firstPage,
+          isFirstPage: known === records.length && isDeepStrictEqual(ids, firstIds),
+          endsAsBefore: known === records.length && isDeepStrictEqual(ids.slice(-lastIds.length), lastIds),
           hasToken: (token) => tokens.has(token),
         },
       );
@@ -146,7 +148,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       if (advance.kind === 'again') continue;
       // An empty page that says nothing takes back nothing.
       if (sign !== undefined || isEndSaid || records.length > 0) promise = sign;
-      if (records.length > 0) firstPage ??= page;
+      if (records.length > 0) [firstIds, lastIds] = [firstIds ?? ids, ids];
       if (envelope.nextToken !== undefined) tokens.add(envelope.nextToken);
       distinct += ids.length - known;
       total = envelope.total ?? total;

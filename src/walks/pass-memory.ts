@@ -9,6 +9,8 @@ export class PassMemory {
   readonly #tokens = new Set<string>();
   /** The keys of the first page; undefined before it, and where it holds one key twice: such keys tell no page from another. */
   #firstPage: Uint32Array | undefined;
+  /** The keys of the last page that had any. */
+  #lastPage: KeyHashes | undefined;
 
   /** The memory of a pass that has received these pages, as the ledger has them: their keys, and the digests of their tokens. */
   static async of(
@@ -52,7 +54,9 @@ export class PassMemory {
       if (this.#table.isFull) yield* this.#table.grow();
     }
     // A copy: a page's memory is given back.
-    if (isFirst && known.length === 0) this.#firstPage = keys.words.slice();
+    const words = keys.words.slice();
+    if (isFirst && known.length === 0) this.#firstPage = words;
+    if (words.length > 0) this.#lastPage = new KeyHashes(words);
     return known;
   }
 
@@ -60,6 +64,11 @@ export class PassMemory {
   isFirstPage({ words }: KeyHashes): boolean {
     const first = this.#firstPage;
     return first?.length === words.length && first.every((word, n) => word === words[n]);
+  }
+
+  /** Whether a page ends with all keys of the last page that had any, in their order. */
+  endsAsBefore(keys: KeyHashes): boolean {
+    return this.#lastPage !== undefined && keys.endsWith(this.#lastPage);
   }
 
   hasToken(token: string | number): boolean {

@@ -7,7 +7,7 @@ import { pageOf } from './received.js';
 function play(pages: string, count: number): number {
   let again = 0;
   for (const [n, what] of [...pages].entries()) {
-    const received: Received = { repeats: 0, isFirstPage: what === '=', hasToken: () => false };
+    const received: Received = { repeats: 0, isFirstPage: what === '=', endsAsBefore: false, hasToken: () => false };
     const page = pageOf(Array.from({ length: count }, String));
     again = countFirstPages({ requests: n, again }, page, received, 'list', {
       'pager.skipName': 'offset',
@@ -41,6 +41,6 @@ test.each([
 });
 
 test('a checkpoint of an earlier version has counted none', () => {
-  const received: Received = { repeats: 2, isFirstPage: true, hasToken: () => false };
+  const received: Received = { repeats: 2, isFirstPage: true, endsAsBefore: false, hasToken: () => false };
   expect(countFirstPages({ requests: 1 }, pageOf('AB'), received, 'list', {})).toBe(1);
 });

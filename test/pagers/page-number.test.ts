@@ -59,6 +59,59 @@ describe('a page-number pager', () => {
       ],
     ],
     [
+      'ends where the service gives its last page, or its last records, for any number after it',
+      4,
+      [
+        { page: 1, give: 'ABC', then: 'next' },
+        { page: 2, give: 'D', then: 'next' },
+        { page: 3, give: 'BCD', then: 'next' },
+        { page: 4, give: 'BCD', then: 'done' },
+      ],
+    ],
+    [
+      'does not take a record that comes again for the end, so that it is missed that another one did not come',
+      4,
+      [
+        { page: 1, give: 'ABC', then: 'next' },
+        { page: 2, give: 'C', then: 'next' },
+        { page: 3, give: '', then: 'next' },
+        { page: 4, give: '', then: 'done' },
+      ],
+    ],
+    [
+      'counts a page that came again where it stood, if an empty one follows',
+      8,
+      [
+        { page: 1, give: 'ABC', then: 'next' },
+        { page: 2, give: 'DE', then: 'next' },
+        { page: 3, give: 'CDE', then: 'next' },
+        { page: 4, give: '', then: 'done' },
+      ],
+    ],
+    [
+      'counts it, too, if further records follow',
+      7,
+      [
+        { page: 1, give: 'ABC', then: 'next' },
+        { page: 2, give: 'D', then: 'next' },
+        { page: 3, give: 'D', then: 'next' },
+        { page: 4, give: 'EF', then: 'next' },
+        { page: 5, give: '', then: 'next' },
+        { page: 6, give: '', then: 'done' },
+      ],
+    ],
+    [
+      'does not end by the repetition of pages of one record, which come again in a list that is reordered',
+      3,
+      [
+        { page: 1, give: 'A', then: 'next' },
+        { page: 2, give: 'B', then: 'next' },
+        { page: 3, give: 'B', then: 'next' },
+        { page: 4, give: '', then: 'next' },
+        { page: 5, give: '', then: 'done' },
+      ],
+    ],
+    [
       'ends where the list says that no page follows',
       4,
       [

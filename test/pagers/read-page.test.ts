@@ -35,7 +35,7 @@ function result(data: string, count: number, total = count): string {
 function readFirst(text: string, of: Endpoint, headers?: Record<string, string>) {
   const page = readBytes(Buffer.from(text), of, undefined, headers);
   const pager = pagerFor(of);
-  pager.next(pager.first(), page, { repeats: 0, isFirstPage: false, hasToken: () => false });
+  pager.next(pager.first(), page, { repeats: 0, isFirstPage: false, endsAsBefore: false, hasToken: () => false });
   return page;
 }
 

@@ -15,6 +15,7 @@ export function pageOf(
 export class ReceivedNames {
   readonly names = new Set<string>();
   first: readonly string[] | undefined;
+  last: readonly string[] = [];
   readonly tokens = new Set<string | number>();
 
   /** What the pass had received before the page. */
@@ -22,6 +23,7 @@ export class ReceivedNames {
     return {
       repeats: names.filter((name) => this.names.has(name)).length,
       isFirstPage: this.first?.join() === names.join(),
+      endsAsBefore: this.last.length > 0 && names.slice(-this.last.length).join() === this.last.join(),
       hasToken: (token) => this.tokens.has(token),
     };
   }
@@ -32,6 +34,7 @@ export class ReceivedNames {
 
   add({ names, nextToken }: NamedPage): void {
     this.first ??= names;
+    if (names.length > 0) this.last = names;
     for (const name of names) this.names.add(name);
     if (nextToken !== undefined) this.tokens.add(nextToken);
   }

@@ -172,6 +172,7 @@ export const kinds = [
   { style: 'page', declared: 'stable', reorders: false },
   { style: 'page-bare', declared: 'stable', reorders: false },
   { style: 'page', declared: 'unstable', reorders: true },
+  { style: 'page-bare', declared: 'unstable', reorders: true },
   { style: 'link', declared: 'stable', reorders: false },
   { style: 'cursor', declared: 'stable', reorders: false },
 ] as const;

@@ -40,7 +40,8 @@ export function assumptionsOf(proof: string): readonly string[] {
 const UNVERIFIED: Readonly<Record<string, string>> = {
   rejected_records: 'Some records could not be kept. Have the service mend them: the next walk takes them in.',
   duplicate_ids: 'Several records have one id. See whether another member is the id (`id` in the catalogue).',
-  total_mismatch: 'Another number of records was received than the service says. If it lasts, the service counts wrongly.',
+  total_mismatch:
+    'Another number of records was received than the service says or has places for. If it lasts, the service counts wrongly, or orders its records by a value that several share.',
   total_changed: 'The list changed its length while it was read. Nothing at first; a larger `size` makes reading shorter.',
   passes_disagree: 'The list has no stable order, and no two readings agreed. Nothing at first; a larger `size` helps.',
   contradicting_envelope: 'A page contradicted its own totals. Check `pager` and `envelope` in the catalogue.',
