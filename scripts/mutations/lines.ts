@@ -34,8 +34,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a record that comes on two pages does not end its list',
     file: 'src/pagers/page-number.ts',
-    line: 'const repeated = isLastAgain && state.step > 1 ? count : undefined;',
-    becomes: 'const repeated = isBarren ? count : undefined;',
+    line: '(isLastAgain && this.#mayEnd(state, again))',
+    becomes: '(isBarren && this.#mayEnd(state, again))',
     tests: ['test/pagers/page-number.test.ts'],
   },
   {
@@ -335,8 +335,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a list that gives its first page for every number has not ended',
     file: 'src/pagers/page-number.ts',
-    line: '(state.requests > 0 && again === 0)',
-    becomes: 'state.requests > 0',
+    line: '(again === 0 && offset > requests)',
+    becomes: 'offset > requests',
     tests: ['test/walks/judge.test.ts'],
   },
   {

@@ -71,7 +71,7 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
       const advance = pager.next(state, page, {
         repeats,
         isFirstPage: ids === firstPage,
-        endsAsBefore: repeats === page.count && isDeepStrictEqual(page.ids.slice(-lastIds.length), lastIds),
+        endsAsBefore: isDeepStrictEqual(page.ids.slice(-lastIds.length), lastIds),
         hasToken: (token) => tokens.has(token),
       });
       if (advance.kind !== 'again') {

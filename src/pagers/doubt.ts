@@ -38,9 +38,17 @@ export function limitedEnd(index: number, status: number): Doubted {
 /** The doubt about a list if the service refused a page before others. `index`: how many records precede it. */
 export function skippedPage(index: number, status: number): Doubted {
   const detail =
-    `After ${index} records the service refused a page with ${status}, and gave records on the page after it: the records of the refused page were not received. ` +
+    `After ${index} records the service refused a page with ${status}, and gave the page after it: the records of the refused page were not received. ` +
     'See what the service says of that page; if it stays so, have the entry of this list page in another style.';
   return { doubt: 'end_contradicted', detail };
+}
+
+/** The doubt about an end behind which a service repeats a full page, or records that are not the last ones. `index`: how many records precede it. */
+export function repeatedEnd(index: number): Doubted {
+  const detail =
+    `After ${index} records the service repeats earlier ones, and not as behind the end of a list: it may page through so many records only, or move them while it is read. ` +
+    'Have the entry of this list name a total (fields), or page in another style.';
+  return { doubt: 'end_unproved', detail };
 }
 
 /** The doubt about a page of records that is said to be a failure. */

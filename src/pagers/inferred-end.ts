@@ -1,7 +1,7 @@
 import type { Sign } from './around.js';
 import { type Doubted, skippedPage } from './doubt.js';
 import type { EnvelopeFields } from './envelope.js';
-import type { Advance, JsonObject, Page, Received } from './pager.js';
+import type { Advance, JsonObject, Page } from './pager.js';
 import type { RefusedPage } from './refusal.js';
 import { type Here, moreBehind } from './signs-of-more.js';
 
@@ -15,7 +15,7 @@ export interface InferredEnd {
   readonly empty: number;
   /** How many positions, or records, stood before it. */
   readonly index: number;
-  /** Records of its page, where that was the last page again: unless the next one is so, too, they stood where they were asked for. */
+  /** Records of its page, where that was the last page again. If an empty page follows, they stood where they were asked for. */
   readonly repeated?: number | undefined;
   /** The status with which its page was refused, where it was. */
   readonly status?: number | undefined;
@@ -70,21 +70,19 @@ export type EndState = {
 
 /**
  * Adds to what follows from a page the doubts that the pass has from then on:
- * - A page that brings new records after one that was refused shows that the refused one was not the end, and its records are missing.
+ * - A page that is given after one that was refused shows that the refused one was not the end, and its records may be missing.
  * - A page that says that more follow (`more`) is believed until another page denies it, be it by records with nothing more said of further ones. An empty page that says nothing denies nothing.
  */
 export function withDoubts<S extends JsonObject & EndState>(
   state: EndState & { readonly total?: number | undefined },
   page: Page,
-  received: Received,
   advance: Advance<S>,
   { more, fields }: { readonly more: Sign | undefined; readonly fields: EnvelopeFields },
 ): Advance<S> {
   const { end } = state;
   if (advance.kind === 'again')
     return { ...advance, state: { ...advance.state, doubted: state.doubted, promised: state.promised } };
-  const isSkipped = end?.status !== undefined && received.repeats < page.count;
-  const doubted = state.doubted ?? (isSkipped ? skippedPage(end.index, end.status) : undefined);
+  const doubted = state.doubted ?? (end?.status !== undefined ? skippedPage(end.index, end.status) : undefined);
   const isTold = (page.total ?? state.total) !== undefined || page.hasNext === false;
   const isDenied = page.count > 0 || page.deniesMore || page.signs?.some(({ kind }) => kind === 'page');
   const kept = isDenied ? undefined : state.promised;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
-import { limitedEnd } from './doubt.js';
+import { type Doubted, limitedEnd, repeatedEnd } from './doubt.js';
 import { isRefusedOtherwise, lengthBefore, pastEnd, refusedEnd } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput } from './pager.js';
 import { type Findings, PositionPager, type PositionState } from './position-pager.js';
@@ -97,11 +97,8 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
     return { page: Math.floor(offset / this.spec.size), position: this.#positionOf(offset) };
   }
 
-  protected advance(
-    state: OffsetState,
-    page: Page,
-    { isBarren, isLastAgain, received, again, more }: Findings,
-  ): Advance<OffsetState> {
+  protected advance(state: OffsetState, page: Page, found: Findings): Advance<OffsetState> {
+    const { isBarren, received, again, more } = found;
     const { count, hasNext, total } = page;
     const end = state.offset + count;
     this.#refuseContradiction(state, page);
@@ -112,9 +109,8 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
     const isProved = !this.#needsProof(count) && !(count > 0 && isPageTotal);
     if (counts && (hasNext === false || isTotal) && isProved)
       return hasNext && more ? { kind: 'done', doubted: this.fields.contradictedBy(more) } : { kind: 'done', overruled: more };
-    const repeated = state.plain && isLastAgain && (state.widest ?? 0) > 1 ? count : undefined;
-    if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, repeated))
-      return this.#askPastEnd(state, count, isBarren, { repeated, again, more });
+    if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, found))
+      return this.#askPastEnd(state, count, found);
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
     const isFirst = state.requests === 0;
@@ -149,11 +145,12 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
   }
 
   /** Whether a page that counts looks like the end of a list that does not tell its total. */
-  #seemsToEnd(state: OffsetState, count: number, isBarren: boolean, repeated: number | undefined): boolean {
+  #seemsToEnd(state: OffsetState, count: number, { isBarren, isLastAgain, again }: Findings): boolean {
     if (count === 0) return true;
-    if (state.end) return isBarren && (state.end.repeated === undefined || repeated !== undefined);
-    // A service may give its last page for any position after it. A service that does not read the position gives its first page.
-    if (state.plain) return repeated !== undefined;
+    // A service may give its last page for any position after it.
+    if (state.end) return isBarren;
+    // A service that does not read the position gives its first page. Where pages have one record each, any of them may come again in a list that is reordered.
+    if (state.plain) return isLastAgain && again === 0 && (state.widest ?? 0) > 1;
     // On the first page, one record may be all that the service gives at once; later it is the overlap alone.
     return count === 1 && state.requests > 0;
   }
@@ -164,18 +161,14 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
   }
 
   /** Looks past an apparent end: hidden records may precede more of them. */
-  #askPastEnd(
-    state: OffsetState,
-    count: number,
-    isBarren: boolean,
-    { repeated, again, more }: Pick<Findings, 'again' | 'more'> & { readonly repeated: number | undefined },
-  ): Advance<OffsetState> {
+  #askPastEnd(state: OffsetState, count: number, { isBarren, isLastAgain, again, more }: Findings): Advance<OffsetState> {
     const requests = state.requests + 1;
-    const isEmpty = count === 0 || (state.end !== undefined && isBarren);
-    // A page without an overlap that repeats others stands nowhere.
-    const index = state.offset + (state.plain && isBarren ? 0 : count);
+    // A page without an overlap that is the last one again stands nowhere.
+    const repeated = state.plain && isBarren && count > 0 ? count : undefined;
+    const isEmpty = count === 0 || repeated !== undefined || state.end !== undefined;
+    const index = state.offset + (repeated === undefined ? count : 0);
     const beyond = pastEnd(state.end, { index, isEmpty, repeated }, more, this.fields);
-    if (beyond.kind === 'done') return beyond;
+    if (beyond.kind === 'done') return { doubted: this.#doubtOfRepetition(state, count, isLastAgain), ...beyond };
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);
     const { plain, hasGap } = state;
@@ -217,7 +210,17 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
   }
 
   lengthAtEnd({ offset, end, hasGap }: OffsetState, count: number): number | undefined {
-    return hasGap ? undefined : end ? lengthBefore(end, count) : offset + count;
+    if (hasGap) return undefined;
+    return end ? lengthBefore(end, count) : offset + count;
+  }
+
+  /**
+   * A service may give its last page again where its limit is. Where that page was not full, the list ended before. Another page than the last has no
+   * place behind the end.
+   */
+  #doubtOfRepetition({ end, widest = 0 }: OffsetState, count: number, isLastAgain: boolean): Doubted | undefined {
+    if (!end || count === 0) return undefined;
+    return !isLastAgain || (end.repeated !== undefined && count >= widest) ? repeatedEnd(end.index) : undefined;
   }
 
   protected meaningOfRefusal(refused: RefusedPage, state: OffsetState): ErrorMeaning<OffsetState> | undefined {
@@ -237,7 +240,6 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
       return { kind: 'again', state: { ...state, offset: Math.max(0, offset - step), back: step, requests: requests + 1 } };
     }
     const beyond = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset, refused, doubted) };
-    // A refused page joins nothing.
-    return { kind: 'again', state: { ...state, ...beyond, hasGap: true } };
+    return { kind: 'again', state: { ...state, ...beyond } };
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Doubted, limitedEnd } from './doubt.js';
+import { type Doubted, limitedEnd, repeatedEnd } from './doubt.js';
 import { isRefusedOtherwise, lengthBefore, pastEnd, refusedEnd } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput } from './pager.js';
 import { type Findings, PositionPager, type PositionState } from './position-pager.js';
@@ -73,12 +73,11 @@ export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.out
     const begunTwice = state.begunTwice === true || (this.spec.first === 0 && state.requests === 1 && again === 1);
     const offset = state.offset + (state.end?.repeated ?? 0) + count;
     const isTold = total !== undefined || hasNext !== undefined;
-    // A service may give its last page for any number after it. A service that does not read the number gives its first page.
-    const repeated = isLastAgain && state.step > 1 ? count : undefined;
-    const seemsToEnd = count === 0 || repeated !== undefined || (state.end && state.end.repeated === undefined);
-    if (!isTold && isBarren && seemsToEnd) {
+    if (!isTold && (count === 0 || (isLastAgain && this.#mayEnd(state, again)))) {
+      const repeated = count > 0 ? count : undefined;
       const beyond = pastEnd(state.end, { index: state.offset, isEmpty: true, repeated }, more, this.fields);
-      if (beyond.kind === 'done') return this.#end(state, count, begunTwice, beyond.doubted);
+      if (beyond.kind === 'done')
+        return this.#end(state, count, begunTwice, beyond.doubted ?? this.#doubtOfRepetition(state, count));
       return {
         kind: 'next',
         state: {
@@ -109,6 +108,19 @@ export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.out
       kind: 'next',
       state: { page: state.page + 1, ...counted, offset, step, last: count, barren, again, begunTwice, total },
     };
+  }
+
+  /**
+   * Whether the last page that comes again may tell the end: a service may give it for any number after it. One that does not read the number gives
+   * its first page. Where pages have one record each, any of them may come again in a list that is reordered.
+   */
+  #mayEnd({ end, offset, requests }: PageNumberState, again: number): boolean {
+    return end !== undefined || (again === 0 && offset > requests);
+  }
+
+  /** A service may give its last page again where its limit is. Where that page was not full, the list ended before. */
+  #doubtOfRepetition({ end, last = 0, step }: PageNumberState, count: number): Doubted | undefined {
+    return end?.repeated !== undefined && count > 0 && last >= step ? repeatedEnd(end.index) : undefined;
   }
 
   #end(

@@ -27,7 +27,7 @@ export interface Received {
   readonly repeats: number;
   /** Whether the page has the very records of the first page of the pass, in their order. */
   readonly isFirstPage: boolean;
-  /** Whether the page ends with the very records of the page before it, in their order: a page that brought none is no page here. */
+  /** Whether the page, if it has records, ends with all those of the last page that had any, in their order. */
   readonly endsAsBefore: boolean;
   /** Whether an earlier page of the pass gave this token. */
   hasToken(token: string | number): boolean;

@@ -60,18 +60,10 @@ export abstract class PositionPager<S extends JsonObject & PositionState, Spec e
     const again = countFirstPages(state, page, received, this.resource, members);
     // A page may leave the total out that a page before it told.
     const { total = state.total } = page;
-    const advance = this.advance(
-      state,
-      { ...page, total },
-      {
-        isBarren: received.repeats === page.count,
-        isLastAgain: page.count > 0 && received.repeats === page.count && received.endsAsBefore && again === 0,
-        received,
-        again,
-        more,
-      },
-    );
-    return withDoubts(state, page, received, advance, { more, fields });
+    const isBarren = received.repeats === page.count;
+    const isLastAgain = isBarren && page.count > 0 && received.endsAsBefore;
+    const advance = this.advance(state, { ...page, total }, { isBarren, isLastAgain, received, again, more });
+    return withDoubts(state, page, advance, { more, fields });
   }
 
   meaningOf(error: MusterError, state: S): ErrorMeaning<S> | undefined {
@@ -125,7 +117,7 @@ export abstract class PositionPager<S extends JsonObject & PositionState, Spec e
 export interface Findings {
   /** Whether the page brought no new record. */
   readonly isBarren: boolean;
-  /** Whether it is the last page again, or the last records. Among pages of one record that is as likely where the service reorders its list. */
+  /** Whether it is the last page again, or that page with records before it. */
   readonly isLastAgain: boolean;
   readonly received: Received;
   /** Pages in a row, this one included, that were the first page again. */

@@ -139,7 +139,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
         {
           repeats: known,
           isFirstPage: known === records.length && isDeepStrictEqual(ids, firstIds),
-          endsAsBefore: known === records.length && isDeepStrictEqual(ids.slice(-lastIds.length), lastIds),
+          endsAsBefore: isDeepStrictEqual(ids.slice(-lastIds.length), lastIds),
           hasToken: (token) => tokens.has(token),
         },
       );

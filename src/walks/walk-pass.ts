@@ -123,7 +123,7 @@ async function readPages({ walk, endpoint, pager, from, source, window, commit, 
       const received = {
         repeats: repeats.length,
         isFirstPage: repeats.length === page.count && memory.isFirstPage(page.keys),
-        endsAsBefore: repeats.length === page.count && memory.endsAsBefore(page.keys),
+        endsAsBefore: memory.endsAsBefore(page.keys),
         hasToken: (token: string | number) => memory.hasToken(token),
       };
       advance = pager.next(checkpoint.pager, page, received);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { EndDoubt } from '../../src/pagers/doubt.js';
 import { OffsetPager, type OffsetState } from '../../src/pagers/offset.js';
 import type { Linkage } from '../../src/pagers/pager.js';
 import { pageOf, ReceivedNames } from './received.js';
@@ -13,8 +14,15 @@ interface Exchange {
   readonly then: 'next' | 'again' | 'done';
 }
 
-/** How the pages of the pass hang together, and how many records the list had when it ended. */
-function play(size: number, exchanges: readonly Exchange[]): { linkage: Linkage; length: number | undefined } {
+interface Played {
+  /** How the pages of the pass hang together. */
+  readonly linkage: Linkage;
+  /** How many records the list had when it ended. */
+  readonly length?: number | undefined;
+  readonly doubt?: EndDoubt | undefined;
+}
+
+function play(size: number, exchanges: readonly Exchange[]): Played {
   const pager = new OffsetPager({ resource: 'employees', envelope: '' }, { ...BODY, size });
   const received = new ReceivedNames();
   let state = pager.first();
@@ -25,10 +33,13 @@ function play(size: number, exchanges: readonly Exchange[]): { linkage: Linkage;
     const advance = pager.next(state, page, received.before(page));
     expect(advance.kind, `after request ${index}`).toBe(then);
     if (advance.kind !== 'again') received.add(page);
-    if (advance.kind === 'done') return { linkage: pager.linkage(state), length: pager.lengthAtEnd(state, page.count) };
+    if (advance.kind === 'done') {
+      const doubt = advance.doubted?.doubt;
+      return { linkage: pager.linkage(state), length: pager.lengthAtEnd(state, page.count), doubt };
+    }
     state = JSON.parse(JSON.stringify(advance.state)) as OffsetState;
   }
-  return { linkage: pager.linkage(state), length: undefined };
+  return { linkage: pager.linkage(state) };
 }
 
 describe('an offset pager', () => {
@@ -174,6 +185,17 @@ describe('an offset pager', () => {
     ],
   ])('cannot join: %s', (_what, size, exchanges) => {
     expect(play(size, exchanges).linkage).toBe('none');
+  });
+
+  test('is not sure of an end behind which another record than the last comes again', () => {
+    const behind = (last: string): Exchange[] => [
+      { ask: [0, 3], give: 'ABC', then: 'next' },
+      { ask: [2, 3], give: 'CD', then: 'next' },
+      { ask: [3, 3], give: 'D', then: 'next' },
+      { ask: [6, 3], give: last, then: 'done' },
+    ];
+    expect(play(3, behind('A'))).toMatchObject({ linkage: 'join', doubt: 'end_unproved' });
+    expect(play(3, behind('CD'))).toMatchObject({ linkage: 'join', length: 4, doubt: undefined });
   });
 
   test('does not end a bare array of pages of one record where one comes again: two may have changed places', () => {

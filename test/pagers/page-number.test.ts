@@ -101,6 +101,16 @@ describe('a page-number pager', () => {
       ],
     ],
     [
+      'ends by its last page alone, though the first page shows one record',
+      3,
+      [
+        { page: 1, give: 'A', then: 'next' },
+        { page: 2, give: 'BC', then: 'next' },
+        { page: 3, give: 'BC', then: 'next' },
+        { page: 4, give: 'BC', then: 'done' },
+      ],
+    ],
+    [
       'does not end by the repetition of pages of one record, which come again in a list that is reordered',
       3,
       [
@@ -172,6 +182,24 @@ describe('a page-number pager', () => {
       expect(end({}, 'ABC')).toEqual({ kind: 'done' });
     },
   );
+
+  test('is not sure of an end where a full page comes again: it may be that of a limit', () => {
+    const end = (last: string) => {
+      const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, SPEC);
+      const received = new ReceivedNames();
+      let state = pager.first();
+      for (const names of ['ABC', last, last, last]) {
+        const page = pageOf(names);
+        const advance = pager.next(state, page, received.before(page));
+        received.add(page);
+        if (advance.kind !== 'next') return advance;
+        state = advance.state;
+      }
+      return undefined;
+    };
+    expect(end('DEF')).toMatchObject({ kind: 'done', doubted: { doubt: 'end_unproved' } });
+    expect(end('DE')).toEqual({ kind: 'done' });
+  });
 
   test('gives up on a service that answers every request with the same page', () => {
     const same = Array.from({ length: 2_000 }, (_, n): Exchange => ({ page: n + 1, give: 'ABC', then: 'next' }));

@@ -169,10 +169,11 @@ export class LyingService {
 
   /**
    * Whether an honest service may be refused its proof for this: its only page is full, or comes again and again, as that of a list would whose
-   * entry is wrong; or its pages have one record, and the last one comes again, as others do in a list that is reordered.
+   * entry is wrong; or its last page comes again, and is full, or has one record as all of them: a limit and a list that is reordered look the same.
    */
   mayBeUnproved(because: string): boolean {
     const comesAgain = this.#behind === 'repeat' && (this.#rows.length <= this.#cap || this.#cap === 1);
+    if (this.#behind === 'repeat' && because === 'end_unproved') return this.#rows.length % this.#cap === 0;
     if (comesAgain && ['pager_misdeclared', 'never_ended'].includes(because)) return true;
     return because === 'end_unproved' && this.visible.length === this.size;
   }

@@ -7,6 +7,8 @@ export interface Serving {
   readonly mostAtOnce: number;
   /** Every offset page is cut from another order. */
   readonly reorders: boolean;
+  /** Behind its end a list by position gives its last page again. */
+  readonly clamps?: boolean;
   /** The same place has the same token whenever it is asked for. */
   readonly lastingTokens?: boolean;
   /** A token list says how many records it has. */
@@ -80,7 +82,9 @@ export class MovingList {
     if (style === 'cursor') return this.#cursorPage(asked);
     const take = Math.min(asked.take, this.serving.mostAtOnce);
     // Pages are numbered from 1, and cut as the service likes, all to one size.
-    const skip = style.startsWith('page') ? (asked.page! - 1) * take : asked.skip;
+    const asks = style.startsWith('page') ? (asked.page! - 1) * take : asked.skip;
+    const { length } = this.#entries;
+    const skip = this.serving.clamps && asks >= length ? Math.floor(Math.max(0, length - 1) / take) * take : asks;
     const ordered = this.serving.reorders ? this.#shuffled() : this.#entries;
     const data = ordered.slice(skip, skip + take).map(textOf);
     if (style === 'bare' || style === 'page-bare') return `[${data.join(',')}]`;

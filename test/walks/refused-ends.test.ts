@@ -97,6 +97,24 @@ describe('a page after the last one', () => {
     expect(found).toMatchObject({ ...contradicted, received: 9, unverified_detail: expect.stringContaining('refused a page') });
   });
 
+  test('is none where the page behind it is given, and empty', async () => {
+    const gap: Respond = (query) => (query.get('page') === '3' ? { status: 404 } : list(6, () => ({ body: [] }))(query, {}, {}));
+    expect(await walk({ pager: NUMBERED, fields: BARE }, gap)).toMatchObject({ ...contradicted, received: 6 });
+  });
+
+  test('counts a record that comes twice for the one that did not come', async () => {
+    // Two records of one value have changed places between the second position and the third.
+    const tied: Respond = (query) => {
+      const position = Number(query.get('skip'));
+      return position < 3 ? { body: records([0, 1, 0][position]!, [1, 2, 1][position]!) } : { status: 404 };
+    };
+    expect(await walk({ pager: { ...SKIP, size: 1 }, fields: BARE }, tied)).toMatchObject({
+      verified: false,
+      unverified_reason: 'total_mismatch',
+      received: 2,
+    });
+  });
+
   test('is none in a list by position where the next position has a record', async () => {
     const gap: Respond = (query, body) =>
       query.get('skip') === '4' ? { status: 404 } : list(9, () => ({ status: 404 }))(query, body, {});

@@ -132,13 +132,13 @@ export async function lacksRowHashes({ prisma }: Pick<Database, 'prisma'>, walkI
   return row!.lacks;
 }
 
-/** The pages that a pass has received from page `first` on: the keys of each, and the digest of the token that it gave. */
+/** The pages that a pass has received from page `first` on, in their order: the keys of each, and the digest of the token that it gave. */
 export async function* readReceived(
   { pool }: Pick<Database, 'pool'>,
   walkId: string,
   first: number,
 ): AsyncGenerator<{ readonly keys: Uint32Array; readonly nextToken: string | undefined }> {
-  const query = `SELECT k.keys, p.next_token ${pagesOf(walkId)} AND p.page >= ${Math.trunc(first)}`;
+  const query = `SELECT k.keys, p.next_token ${pagesOf(walkId)} AND p.page >= ${Math.trunc(first)} ORDER BY p.page`;
   for await (const [keys, nextToken] of binaryRows(pool, query)) yield { keys: wordsIn(keys!), nextToken: nextToken?.toString() };
 }
 
