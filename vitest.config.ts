@@ -27,9 +27,7 @@ const LONGEST = [
   'walks/lessons',
   'unchanged/simulation',
   'warehouse/nothing-lost',
-  'warehouse/many-keys',
   'walks/simulation',
-  'warehouse/shape',
 ];
 
 const SUITE: TestProjectConfiguration[] = [

@@ -1,14 +1,22 @@
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.js';
 
-/** Plans of statements where the database is that of 10,000 companies, a thousand who watch one run, giant pages and long feeds: size is what they are about. */
+/** Plans of statements where the database is that of 10,000 companies, a thousand who watch one run, giant pages and long feeds, many columns, and many nights: size is what they are about. */
 export default defineConfig({
   test: {
     include: ['test/large/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 3, // one waits for most of its time
-    sequence: { sequencer: longestFirst('large/address-plans', 'large/list-plans', 'large/watchers') },
+    sequence: {
+      sequencer: longestFirst(
+        'large/address-plans',
+        'large/list-plans',
+        'large/watchers',
+        'large/shape',
+        'large/small-companies',
+      ),
+    },
     testTimeout: 900_000,
     hookTimeout: 900_000,
   },

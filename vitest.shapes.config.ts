@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Lists of eleven HR systems over thirty nights each. A shape of them is in the suite of every change (test/warehouse/shape.test.ts). */
+/** Lists of eleven HR systems over thirty nights each. A shape of them is in the suite of every change (test/large/shape.test.ts). */
 export default defineConfig({
   test: {
     include: ['test/shapes/**/*.test.ts'],

@@ -5,7 +5,7 @@ import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { sweepOf } from '../runs/issue-world.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { columnsOf, learn, mirrorRecords } from './warehouse-fixture.js';
+import { columnsOf, learn, mirrorRecords } from '../warehouse/warehouse-fixture.js';
 
 // A member that holds others called by ids gives every record keys of its own.
 

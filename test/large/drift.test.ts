@@ -4,7 +4,7 @@ import { MOST_COLUMNS } from '../../src/db/tables/schema-columns.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { columnsOf, type Json, mirrorRecords, shownBy, valuesOf } from './warehouse-fixture.js';
+import { columnsOf, type Json, mirrorRecords, shownBy, valuesOf } from '../warehouse/warehouse-fixture.js';
 
 // Two years of a service that changes its records as it likes: what was asked on the first day still answers, no column changes, and each value
 // of the mirror stands somewhere in the view.
