@@ -8,11 +8,15 @@ import { sqlState } from '../connection/sql-state.js';
 const LOCK_ID = 72707369;
 
 /**
- * A migration waits no longer for a table that another session uses. Every other session that wants the table waits behind it for as long: behind a
- * dump of the whole database, nothing would be read or written for an hour. It is undone then, and tried again after a pause.
+ * How long a migration waits for a table that another session uses. Every other session that wants the table waits behind it for as long: behind a
+ * dump of the whole database, nothing would be read or written for an hour. The migration is undone then, and tried again after a pause.
+ *
+ * A session that waits behind it may have what it needs next. PostgreSQL looks for a deadlock after a second, and ends the session that looks. At
+ * first, a migration waits for a shorter time for four tables together, so that it gives way, and no request fails. Commits of large
+ * pages may leave no table alone for as little as that.
  */
-const TABLE_WAIT_MS = 2_000;
-const TABLE_PAUSE_MS = 5_000;
+const AT_FIRST = { tries: 10, waitMs: 250, pauseMs: 1_000 };
+const LATER = { waitMs: 2_000, pauseMs: 5_000 };
 
 /** The states of errors that end the wait. A deadlock: an older process takes tables in another order than the migration. */
 const TABLE_IN_USE = new Set([
@@ -21,14 +25,13 @@ const TABLE_IN_USE = new Set([
 ]);
 
 /** The transaction idles during the pauses, so no limit on that may end it. */
-const BEGIN = `BEGIN; ${TRANSACTION_SETTINGS};
-  SET LOCAL lock_timeout = ${TABLE_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = 0`;
+const BEGIN = `BEGIN; ${TRANSACTION_SETTINGS}; SET LOCAL idle_in_transaction_session_timeout = 0`;
 
 /** Milliseconds until the migration lock is tried again. No transaction stays open in between. */
 const RETRY_MS = 250;
 /** How often a waiting process logs that it waits. */
 const SAID_EVERY_MS = 30_000;
-/** Tries of a migration that take about as long. */
+/** Tries of a migration that take about as long, but for the first ones. */
 const TRIES_A_WARNING = 5;
 
 /** Whether a migration failed only because another session uses a table that it needs: `underMigrationLock` then runs it again. */
@@ -43,12 +46,14 @@ export function isTableInUse(error: unknown): boolean {
  */
 export async function underMigrationLock<T>(client: pg.Client, logger: Logger, work: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries += 1) {
+    const { waitMs, pauseMs } = tries < AT_FIRST.tries ? AT_FIRST : LATER;
     await beginLocked(client, logger);
     try {
+      await client.query(`SET LOCAL lock_timeout = ${waitMs}`);
       if (tries % TRIES_A_WARNING === 1) await sayWhoUsesTables(client, logger);
       // The pause keeps the lock: otherwise the next of several waiting processes would begin at once, and the tables would be blocked almost without
       // pause. It keeps nothing else: the transaction is new, so it has no id, which would hold VACUUM back.
-      if (tries > 0) await sleep(TABLE_PAUSE_MS);
+      if (tries > 0) await sleep(pauseMs);
       const result = await work();
       await client.query('COMMIT');
       return result;

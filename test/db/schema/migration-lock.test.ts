@@ -46,6 +46,30 @@ test('a migration that waits for a table lets others use it, and says who has it
   expect(await migrating).toEqual({ applied: [NAME] });
 });
 
+test('a migration waits for too short a time to make a request the victim of a deadlock, and for longer when that is too short for it', async () => {
+  const { url, pool, connect } = await databaseBefore();
+  await pool.query(`
+    CREATE SEQUENCE public.wait_ms;
+    CREATE FUNCTION public.note() RETURNS event_trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      PERFORM setval('public.wait_ms', setting::int) FROM pg_settings WHERE name = 'lock_timeout';
+    END $$;
+    CREATE EVENT TRIGGER note ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION public.note();
+  `);
+  const waitMs = async () => (await pool.query(`SELECT last_value::int AS ms FROM public.wait_ms WHERE is_called`)).rows[0]?.ms;
+  const page = await connect('the commit of a large page');
+  await page.query('BEGIN; SELECT FROM muster.holds');
+  const migrating = migrate(url, pino({ level: 'silent' }));
+  await waitFor(async () => (await waitMs()) !== undefined, { what: 'the first try' });
+  const [{ ms: deadlockMs }] = (await pool.query(`SELECT setting::int AS ms FROM pg_settings WHERE name = 'deadlock_timeout'`))
+    .rows;
+  const MOST_TABLES = 4;
+  expect(MOST_TABLES * (await waitMs())).toBeLessThanOrEqual(deadlockMs);
+  await waitFor(async () => (await waitMs()) > deadlockMs, { what: 'a longer wait' });
+  await page.query('COMMIT');
+  expect(await migrating).toEqual({ applied: [NAME] });
+});
+
 test('a migration that deadlocks with an older process is tried again, and no other starter tries it during the pause', async () => {
   const { url, pool, connect } = await databaseBefore();
   // The first try goes on to the second table only when the older process waits for the first one.
