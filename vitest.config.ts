@@ -4,11 +4,14 @@ import { longestFirst } from './test/support/longest-first.js';
 /**
  * Everything but deployments, commands of the CLI, foreign parts and campaigns, which have configurations and scripts of their own (CONTRIBUTING.md): what a newcomer waits for.
  *
- * Files with a process of their own each, which costs two seconds of a processor: they measure memory or the event loop, or start servers that a process has one of. All others
+ * Files with a process of their own each, which costs two seconds of a processor: they measure memory or the event loop, start servers that a process has one of,
+ * or make words secrets, which are redacted from then on. All others
  * share one process for each of vitest's workers, so that the modules are read once. Nothing may leak from one of them into the
  * next: a file closes what it opens (closing its database fails while a connection is open), and gives back what it replaces.
  */
-const OWN_PROCESS = ['core/free-buffers', 'embedded/embedded-server', 'walks/pass-memory'].map((path) => `test/${path}.test.ts`);
+const OWN_PROCESS = ['config/config', 'core/free-buffers', 'embedded/embedded-server', 'walks/pass-memory'].map(
+  (path) => `test/${path}.test.ts`,
+);
 
 /**
  * Walks have to be right whatever need not be compared. These files ask the project how to compare (test/walks/comparisons.ts), and

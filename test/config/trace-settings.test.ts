@@ -42,7 +42,7 @@ describe('traces', () => {
       faultsOf({
         [ENDPOINT]: 'collector:4318',
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://user:password@collector',
-        OTEL_EXPORTER_OTLP_HEADERS: 'authorization',
+        OTEL_EXPORTER_OTLP_HEADERS: 'no pair',
         PORT: 'x',
       }).toSorted(),
     ).toEqual([ENDPOINT, 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'PORT']);
