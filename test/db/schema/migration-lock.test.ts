@@ -70,7 +70,7 @@ test('a migration waits for too short a time to make a request the victim of a d
   expect(await migrating).toEqual({ applied: [NAME] });
 });
 
-test('a migration that deadlocks with an older process is tried again, and no other starter tries it during the pause', async () => {
+test('a migration that deadlocks with an older process is tried again, and no process that starts in the pause tries it', async () => {
   const { url, pool, connect } = await databaseBefore();
   // The first try goes on to the second table only when the older process waits for the first one.
   await pool.query(`
@@ -90,8 +90,15 @@ test('a migration that deadlocks with an older process is tried again, and no ot
   await older.query(`SET deadlock_timeout = '10min'; BEGIN; LOCK TABLE muster.audit`); // so it is the migration that fails
   const first = migrate(url, pino({ level: 'silent' }));
   await waitFor(async () => (await tries()) === 1);
-  const second = migrate(url, pino({ level: 'silent' }));
   await older.query('SELECT FROM muster.holds; COMMIT');
+  const isLocked = async () =>
+    (
+      await pool.query(
+        `SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+      )
+    ).rowCount === 1;
+  await waitFor(async () => (await isLocked()) || (await pendingMigrations(pool)).length === 0, { what: 'the pause' });
+  const second = migrate(url, pino({ level: 'silent' }));
   expect(await Promise.all([first, second])).toEqual([{ applied: [NAME] }, { applied: [] }]);
   expect(await tries()).toBe(2);
 });
