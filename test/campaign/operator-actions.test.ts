@@ -10,8 +10,6 @@ import { shareOf } from './share.js';
 /** `CAMPAIGN_SEEDS=1000 npm run test:campaign -- operator-actions` for a real campaign, `FIRST_SEED` to replay one. */
 const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? shareOf(60));
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
-/** It reaches all that seeds are for. Others do by chance. */
-const REACHING = 1;
 const STEPS = 14;
 
 let database: TestDatabase;
@@ -21,9 +19,9 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-const seeds = new Set([REACHING, ...Array.from({ length: SEEDS }, (_, n) => FIRST + n)]);
+const seeds = Array.from({ length: SEEDS }, (_, n) => FIRST + n);
 
-test.each([...seeds])('seed %i: whatever is done to half-done walks, the mirror holds what it says', async (seed) => {
+test.each(seeds)('seed %i: whatever is done to half-done walks, the mirror holds what it says', async (seed) => {
   const { db } = database;
   const operated = await OperatedCompany.open(db, seed);
   onTestFinished(() => operated.close());
@@ -48,6 +46,6 @@ test('the seeds reach what they are for', async () => {
     UNION ALL SELECT 'held', count(*)::int FROM muster.holds`);
   // Where nothing is left uncompared, no walk has a baseline.
   const isReached = ({ what, times }: (typeof rows)[number]) =>
-    times > 0 || (what === 'by a baseline' && skipUnchanged === compareEverything);
+    times >= Math.floor(SEEDS / 5) || (what === 'by a baseline' && skipUnchanged === compareEverything);
   expect(rows.filter((row) => !isReached(row))).toEqual([]);
 });
