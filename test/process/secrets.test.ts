@@ -7,6 +7,7 @@ import { Secret } from '../../src/core/secret.js';
 import type { TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { Deployment } from './deployment.js';
+import { waitFor } from './wait-for.js';
 
 // The queue is in Redis if the machine has one: a monitor shows every payload that is ever written, even those of jobs that are removed once they are done.
 
@@ -78,6 +79,9 @@ test('no secret stands in a table, a log line, an answer, a process argument or 
   answers.push((await deployment.call('POST', `/api/companies/test/${second!.companyId}/sync`)).body);
   answers.push((await deployment.call('POST', `/api/companies/test/${first!.companyId}/sync`, { mode: 'full' })).body);
   for (const company of [first!, second!]) answers.push(await deployment.runEnd(company.companyId));
+  // The job of a run names no company. That of a refresh ahead of expiry does, and these runs may end before one is due.
+  const isRefreshed = () => redisCommands.some((command) => command.includes(first!.companyId));
+  if (monitor) await waitFor(isRefreshed, { what: 'a refresh of the first company in the queue' });
   await deployment.storedTokens().then((tokens) => tokens.forEach((token) => secrets.add(token)));
   for (const path of ['/api/companies', '/api/runs', '/metrics', '/readyz']) answers.push(await deployment.raw(path));
 
@@ -95,7 +99,6 @@ test('no secret stands in a table, a log line, an answer, a process argument or 
   expect(secrets.size).toBeGreaterThanOrEqual(11);
   expect(places['tables']).toContain(first!.companyId);
   expect(places['log of process 1']).toContain(first!.companyId);
-  if (redisUrl()) expect(places['Redis commands']).toContain(first!.companyId);
   for (const [place, text] of Object.entries(places)) {
     for (const secret of secrets) {
       // Not `expect(text).not.toContain`: its message would print megabytes.
