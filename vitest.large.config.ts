@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.js';
 
-/** Plans of statements where the database is that of 10,000 companies, a thousand who watch one run, giant pages and long feeds, many columns, and many nights: size is what they are about. */
+/**
+ * What is about size: plans of statements in the database of 10,000 companies, a thousand who watch one run, giant pages, long feeds, many columns and
+ * many nights.
+ */
 export default defineConfig({
   test: {
     include: ['test/large/**/*.test.ts'],

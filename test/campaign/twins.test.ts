@@ -71,9 +71,11 @@ test('the seeds reach what they are for', async () => {
     UNION ALL SELECT 'updating', count(*)::int FROM muster.walks WHERE updated > 0
     UNION ALL SELECT 'deleting', count(*)::int FROM muster.walks WHERE deleted > 0
     UNION ALL SELECT 'held', count(*)::int FROM muster.holds`);
+  // Where many are drawn, chance has no part in it any more.
+  const enough = SEEDS < 100 ? 1 : SEEDS / 5;
   // Where nothing is left uncompared, no walk has a baseline.
   const isReached = ({ what, times }: (typeof rows)[number]) =>
-    times > 0 || (what === 'by a baseline' && skipUnchanged === compareEverything);
+    times >= enough || (what === 'by a baseline' && skipUnchanged === compareEverything);
   expect(rows.filter((row) => !isReached(row))).toEqual([]);
 });
 

@@ -12,10 +12,10 @@ const LOCK_ID = 72707369;
  * dump of the whole database, nothing would be read or written for an hour. The migration is undone then, and tried again after a pause.
  *
  * A session that waits behind it may have what it needs next. PostgreSQL looks for a deadlock after a second, and ends the session that looks. At
- * first, a migration waits for a shorter time for four tables together, so that it gives way, and no request fails. Commits of large
- * pages may leave no table alone for as little as that.
+ * first, all waits of a migration, at most four, together take less than that: it gives way, and no request fails. Commits of large pages may leave
+ * no table alone within such a short wait, so later ones are longer.
  */
-const AT_FIRST = { tries: 10, waitMs: 250, pauseMs: 1_000 };
+const AT_FIRST = { tries: 10, waitMs: 200, pauseMs: 1_000 };
 const LATER = { waitMs: 2_000, pauseMs: 5_000 };
 
 /** The states of errors that end the wait. A deadlock: an older process takes tables in another order than the migration. */
