@@ -84,10 +84,10 @@ export class Slot {
     const { code, signal: by } = await ended.exit;
     this.phase = 'down';
     if (signal === 'SIGKILL') return;
-    if (code !== 0) this.faults.push(`${this.name} (${this.version}) ended with ${by ?? code} after ${signal}`);
+    if (code !== 0) this.#blame(this.version, `ended with ${by ?? code} after ${signal}`);
     if (ended.stderr.includes('stopping took too long')) {
       const [late = 'it'] = /[\w ]+ has not stopped yet/.exec(ended.stdout + ended.stderr) ?? [];
-      this.faults.push(`${this.name} (${this.version}) took too long to stop: ${late}`);
+      this.#blame(this.version, `took too long to stop: ${late}`);
     }
   }
 
@@ -102,7 +102,7 @@ export class Slot {
   async #watch(started: TestProcess, version: Version): Promise<void> {
     const { code, signal } = await started.exit;
     this.#readLog(version, started);
-    if (!this.#ordered.has(started)) this.faults.push(`${this.name} (${version}) ended by itself with ${signal ?? code}`);
+    if (!this.#ordered.has(started)) this.#blame(version, `ended by itself with ${signal ?? code}`);
   }
 
   #hold(started: TestProcess, version: Version): void {
@@ -114,10 +114,14 @@ export class Slot {
       if (!line.startsWith('{')) continue;
       const { level, msg, migration, err } = parseLine(line);
       const error = `${msg} ${err?.message ?? ''}`.trim();
-      const isKnown = version === 'before' && KNOWN_FAULTS.some((known) => known.test(error));
-      if (level >= ERROR && !isKnown) this.faults.push(`${this.name} (${version}) logged: ${error}`);
+      if (level >= ERROR) this.#blame(version, `logged: ${error}`);
       if (msg === 'migration applied') this.applied.push(`${this.name} (${version}): ${migration}`);
     }
+  }
+
+  #blame(version: Version, fault: string): void {
+    if (version === 'before' && KNOWN_FAULTS.some((known) => known.test(fault))) return;
+    this.faults.push(`${this.name} (${version}) ${fault}`);
   }
 }
 
