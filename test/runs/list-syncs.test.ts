@@ -79,6 +79,7 @@ test('the night walks the other lists, and a list that is due on Sundays comes o
   const company = await one();
   await fleet.set('2036-06-07T01:59:30Z'); // a Saturday
   const worker = fleet.worker(CATALOGUE);
+  await worker.nights(); // plans this night, in whose first minutes the company's turn may be
   const started = await live(125, worker, 5);
   expect(lists(started.filter(({ trigger }) => trigger === 'nightly'))).toEqual(['employees departments']);
   expect(lists(started.filter(({ trigger }) => trigger === 'scheduled'))).toEqual(Array.from({ length: 12 }, () => 'shifts'));

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
@@ -39,6 +38,7 @@ export interface StartedRun extends CompanyKey {
 export class ScheduledFleet {
   readonly db: Database;
   #now = 0;
+  #companies = 0;
   readonly #clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
 
   private constructor(db: Database) {
@@ -74,8 +74,12 @@ export class ScheduledFleet {
     await this.set(this.#now + minutes * 60_000);
   }
 
+  /** The ids of companies, which give their places in the night, are the same in every run of a test file. */
   async onboard(count: number, state: { paused?: boolean; reauthorizationReason?: string } = {}): Promise<CompanyKey[]> {
-    const companies = Array.from({ length: count }, (): CompanyKey => ({ environment: 'test', companyId: randomUUID() }));
+    const companies = Array.from({ length: count }, (): CompanyKey => {
+      this.#companies += 1;
+      return { environment: 'test', companyId: `00000000-0000-4000-8000-${String(this.#companies).padStart(12, '0')}` };
+    });
     const createdAt = new Date(this.#now);
     await this.db.prisma.connection.createMany({ data: companies.map((company) => ({ ...company, ...state, createdAt })) });
     return companies;
