@@ -3,7 +3,6 @@ import { pino } from 'pino';
 import type { prettyFactory } from 'pino-pretty';
 import { errorView } from './error-view.js';
 import { redactLine } from './redaction.js';
-import { traceIds } from './tracing.js';
 
 export type Logger = pino.Logger;
 
@@ -46,10 +45,9 @@ function standardError(format: LogFormat = 'auto'): pino.DestinationStream {
 
 const viewed = (value: unknown): unknown => (value instanceof Error ? errorView(value) : value);
 
-/** Adds the ids of the active trace. Without the views, an error under a name other than `err` would be logged with all its members. */
+/** Without it, an error under a name other than `err` would be logged with all its members. */
 function withErrorViews(members: Record<string, unknown>): Record<string, unknown> {
-  const views = Object.fromEntries(Object.entries(members).map(([name, value]) => [name, viewed(value)]));
-  return Object.assign(views, traceIds());
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, viewed(value)]));
 }
 
 /** Loaded only for terminals, because it takes some milliseconds. */

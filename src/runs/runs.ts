@@ -16,7 +16,7 @@ import {
 } from '../db/tables/run-requests.js';
 import { type ClaimableRun, cancelRun, findRun, type RunRow, type VerifyTrigger } from '../db/tables/runs.js';
 import { requireOurs } from '../oauth/installation.js';
-import { recordRun } from '../observability/tracing.js';
+import { traceRun } from '../observability/tracing.js';
 import { type RequestOutcomes, type RunOptions, requestRuns, requestVerification } from './run-requests.js';
 import type { Schedule } from './schedule.js';
 import { tracedRun } from './traced-run.js';
@@ -182,7 +182,7 @@ export class Runs {
     // A run that no worker has begun has no trace.
     if (hasEnded && run.startedAt) {
       const walks = run.walks.filter(({ status }) => status !== 'succeeded');
-      recordRun(tracedRun({ ...run, company: run, walks }), { 'muster.run.status': run.status });
+      traceRun(tracedRun({ ...run, company: run, walks }))?.end({ 'muster.run.status': run.status });
     }
     return run;
   }

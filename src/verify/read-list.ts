@@ -8,7 +8,7 @@ import type { ApiClient, ApiResponse } from '../http/api-client.js';
 import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
 import { childPrefix } from '../mirror/mirror-table.js';
-import { inPage, type PageSpan } from '../observability/tracing.js';
+import { inPage, type ListSpan, type PageSpan } from '../observability/tracing.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
@@ -32,6 +32,7 @@ export interface ReadListDependencies {
   readonly answers: ResponseMemory;
   readonly clock: Pick<Clock, 'sleep'>;
   readonly signal: AbortSignal;
+  readonly span: ListSpan | undefined;
   /** Records of forgotten persons are passed over. Undefined: there are none. */
   readonly suppressions: ListSuppressions | undefined;
   /** How many of these keys the pass has received before. */
@@ -206,7 +207,7 @@ async function pageAfterEnd(of: Pass, state: JsonObject, count: number): Promise
 
 function askFor(of: Pass, input: PageInput): ReturnType<typeof readPage> {
   const read = (span?: PageSpan) => readPage(of, input, span);
-  return inPage(read, ({ records }) => ({ 'muster.page.records': records.length }));
+  return inPage(of.deps.span, read, ({ records }) => ({ 'muster.page.records': records.length }));
 }
 
 async function readPage({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput, span?: PageSpan) {

@@ -13,6 +13,7 @@ import type { ResponseMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
 import { compareRecords, type Findings, judgeReading } from '../mirror/verification-read.js';
 import type { Logger } from '../observability/logger.js';
+import type { ListSpan } from '../observability/tracing.js';
 import type { ListSuppressions, Suppressions } from '../privacy/suppressions.js';
 import { idMembers, type PageOfRecords, type ReadListDependencies, readList } from './read-list.js';
 
@@ -35,6 +36,7 @@ export interface ReadingRequest {
   readonly api: Pick<ApiClient, 'request'>;
   readonly tokens: TokenSource;
   readonly signal: AbortSignal;
+  readonly span?: ListSpan | undefined;
 }
 
 /**
@@ -82,18 +84,23 @@ export class SecondReader {
         rowHashes.push(...hashed.map(({ rowHash }) => rowHash));
         if (!(await compareRecords(db, { list, walkId, run }, { pass, pages, received, records: hashed }))) return false;
       }
-      if (etag !== undefined && ETAGS.strong.test(etag)) await this.#checkEtag(list, etag, rowHashes);
+      if (etag !== undefined && ETAGS.strong.test(etag)) await this.#checkEtag(request, list, etag, rowHashes);
     }
     const findings = await judgeReading(db, { list, walkId }, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
     return endReading(db, { walkId, run, list, result: resultOf(findings, contradiction) });
   }
 
   /** An ETag that lets walks skip a page must mean the texts that it means now. */
-  async #checkEtag(list: ListKey, etag: string, rowHashes: readonly (Buffer | undefined)[]): Promise<void> {
+  async #checkEtag(
+    { span }: ReadingRequest,
+    list: ListKey,
+    etag: string,
+    rowHashes: readonly (Buffer | undefined)[],
+  ): Promise<void> {
     const { db, logger } = this.#deps;
     if (!rowHashes.every((hash) => hash !== undefined)) return;
     const now = { etag, records: rowHashes.length, rowHashes: Buffer.concat(rowHashes) };
-    if (await recordFalseEtag(db, list, now)) logger.warn({ ...list }, falseEtags(list));
+    if (await recordFalseEtag(db, list, now)) logger.warn({ ...list, ...span?.ids }, falseEtags(list));
   }
 
   /** The pages of the list; for a child list, the pages of every parent that the service has. */
@@ -123,12 +130,12 @@ export class SecondReader {
   }
 
   #readingOf(
-    { api, tokens, run, signal }: ReadingRequest,
+    { api, tokens, run, signal, span }: ReadingRequest,
     countKnown: ReadListDependencies['countKnown'],
     suppressions: ListSuppressions | undefined,
   ): ReadListDependencies {
     const { answers, clock } = this.#deps;
-    return { api, tokens, companyId: run.company.companyId, answers, clock, signal, countKnown, suppressions };
+    return { api, tokens, companyId: run.company.companyId, answers, clock, signal, span, countKnown, suppressions };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { OwnQuietHours } from '../db/tables/connections.js';
 import type { WalkClaim } from '../db/tables/walks.js';
+import type { ListSpan } from '../observability/tracing.js';
 import type { Sign } from '../pagers/around.js';
 import type { ListSuppressions } from '../privacy/suppressions.js';
 import type { Comparison } from './comparison.js';
@@ -45,6 +46,7 @@ export interface OpenWalk extends WalkClaim, OwnQuietHours {
   readonly parentsWalkId?: string;
   /** The list's suppressions; undefined where no record was forgotten. A change of them takes the list from this walk. */
   readonly suppressions?: ListSuppressions;
+  readonly span?: ListSpan | undefined;
   /** Whether the mirror holds nothing of the list but what this pass has received. */
   fillsEmptyList: boolean;
 }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
-import { type PageSpan, startPage } from '../observability/tracing.js';
+import type { ListSpan, PageSpan } from '../observability/tracing.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import type { FetchedPage, PageSource } from './page-source.js';
 
@@ -40,6 +40,7 @@ export class PageWindow {
   readonly #source: Pick<PageSource, 'fetch'>;
   readonly #answers: ResponseMemory;
   readonly #signal: AbortSignal;
+  readonly #list: ListSpan | undefined;
   #width = NARROWEST;
   /** Bytes of the last page that came. */
   #expected = FIRST_PAGE_BYTES;
@@ -53,11 +54,12 @@ export class PageWindow {
   /** The state that was aimed at since a page was taken. */
   #aimedAt: JsonObject | undefined;
 
-  constructor(pager: Pager, source: Pick<PageSource, 'fetch'>, answers: ResponseMemory, signal: AbortSignal) {
+  constructor(pager: Pager, source: Pick<PageSource, 'fetch'>, answers: ResponseMemory, signal: AbortSignal, list?: ListSpan) {
     this.#pager = pager;
     this.#source = source;
     this.#answers = answers;
     this.#signal = signal;
+    this.#list = list;
     // One listener a window, and not AbortSignal.any for each request: those would stay with a signal that lives as long as a run.
     signal.addEventListener('abort', this.drop);
   }
@@ -128,7 +130,7 @@ export class PageWindow {
   #start(input: PageInput, memory: Reservation): void {
     let fellShort = () => {};
     const short = new Promise<void>((resolve) => (fellShort = resolve));
-    const underWay: PageUnderWay = { memory, arrival: 'coming', short, fellShort, span: startPage() };
+    const underWay: PageUnderWay = { memory, arrival: 'coming', short, fellShort, span: this.#list?.startPage() };
     underWay.page = this.#ask(input, underWay, this.#drop.signal);
     // `take` reports a failure; that of a dropped guess is of no interest.
     underWay.page.then(

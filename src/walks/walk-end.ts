@@ -5,7 +5,6 @@ import { findProof, findUnavailable, type ListKey, UNAVAILABLE } from '../db/tab
 import { lockWalk, succeedWalk, type WalkEnd } from '../db/tables/walks.js';
 import { type Reconciliation, reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/events.js';
-import { addToSpan } from '../observability/tracing.js';
 import type { WorkMetrics } from '../observability/work-metrics.js';
 import type { OpenWalk } from './open-walk.js';
 import type { UnverifiedReason, Verdict } from './verification.js';
@@ -26,14 +25,14 @@ export async function endWalk(
   endpoint: Endpoint,
   { now, parentsSince, work }: { readonly now: number; readonly parentsSince: number; readonly work: WorkMetrics | undefined },
 ): Promise<void> {
-  const { list, comparison } = walk;
+  const { list, comparison, span } = walk;
   const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(db, list, endpoint.parent, parentsSince);
   const outcome: WalkOutcome =
     parents === null && proved.kind === 'verified'
       ? { kind: 'unverified', reason: await reasonOfParents(db, walk, endpoint.parent!) }
       : proved;
   const isVerified = outcome.kind === 'verified';
-  addToSpan(isVerified ? { 'muster.list.proof': outcome.proof } : { 'muster.list.unverified_reason': outcome.reason });
+  span?.add(isVerified ? { 'muster.list.proof': outcome.proof } : { 'muster.list.unverified_reason': outcome.reason });
   const keysDigest = walk.memory.digest;
   const end: WalkEnd = {
     keysDigest,

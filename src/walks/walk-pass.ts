@@ -71,7 +71,7 @@ export async function walkPass(
     ignoreTotals: from.distrustsTotal === true,
     comparison: () => walk.comparison,
   });
-  const window = new PageWindow(pager, source, deps.answers, signal);
+  const window = new PageWindow(pager, source, deps.answers, signal, walk.span);
   const commit = new SharedCommit(walk, deps);
   const pass = { walk, endpoint, pager, from, source, window, commit, deps, signal };
   try {

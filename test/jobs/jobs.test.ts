@@ -12,7 +12,7 @@ import { redisBackend } from '../../src/jobs/redis-queue.js';
 import { RunQueue, RunWorker } from '../../src/jobs/run-queue.js';
 import { type Sweep, Sweeper } from '../../src/jobs/sweeper.js';
 import { orphanedRuns } from '../../src/jobs/sweeps.js';
-import { finishRun } from '../../src/runs/run-executor.js';
+import { finishRun } from '../../src/runs/attempt.js';
 import { RunLeases } from '../../src/runs/run-leases.js';
 import { Runs } from '../../src/runs/runs.js';
 import { onboard } from '../mirror/mirror-fixture.js';

@@ -6,7 +6,7 @@ import { type Database, openDatabase } from '../../src/db/connection/database.js
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { postponeRun } from '../../src/db/tables/run-releases.js';
 import { claimRun } from '../../src/db/tables/runs.js';
-import { finishRun } from '../../src/runs/run-executor.js';
+import { finishRun } from '../../src/runs/attempt.js';
 import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded } from '../oauth/fixture.js';
 import { oauthSuite } from '../oauth/suite.js';
 import { emptyTables } from '../support/empty-tables.js';

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { MusterError } from '../../src/core/errors.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { OtelTracer } from '../../src/observability/otel-tracer.js';
-import * as tracing from '../../src/observability/tracing.js';
+import { inPage, traceRun } from '../../src/observability/tracing.js';
 import { type Collector, startCollector } from '../support/collector.js';
 
 const RUN = '0192d3a4-5b6c-4d7e-8f90-a1b2c3d4e5f6';
@@ -15,7 +15,6 @@ const LIST = {
   facts: { 'muster.list.resource': 'employees' },
 };
 const run = { id: RUN, startedAt: new Date(1_000), facts: { 'muster.run.id': RUN }, lists: [] };
-const notOver = () => false;
 
 let collector: Collector;
 let lines: string[];
@@ -41,22 +40,22 @@ async function inProcess(work: () => Promise<unknown>, headers?: string): Promis
 const named = (name: string) => collector.spans.filter((span) => span.name === name);
 
 test('processes that work on a run one after the other write one connected trace, with one span for the run and for each list', async () => {
-  await inProcess(() =>
-    tracing.inRun(run, { 'muster.attempt.number': 1 }, () =>
-      tracing.inList(LIST, async () => tracing.startPage()!.end({ 'muster.page.number': 1 }), notOver),
-    ),
-  );
+  await inProcess(async () => {
+    const trace = traceRun(run)!;
+    const attempt = trace.startAttempt({ 'muster.attempt.number': 1 });
+    trace.list(LIST).startPage().end({ 'muster.page.number': 1 });
+    attempt.end();
+  });
   expect(collector.spans.map(({ name }) => name).toSorted()).toEqual(['attempt', 'page']);
-  await inProcess(() =>
-    tracing.inRun({ ...run, lists: [LIST] }, { 'muster.attempt.number': 2 }, async () => {
-      await tracing.inList(
-        LIST,
-        async () => tracing.startPage()!.end({ 'muster.page.number': 2 }),
-        () => true,
-      );
-      tracing.endRun({ 'muster.run.status': 'succeeded' });
-    }),
-  );
+  await inProcess(async () => {
+    const trace = traceRun({ ...run, lists: [LIST] })!;
+    const attempt = trace.startAttempt({ 'muster.attempt.number': 2 });
+    const list = trace.list(LIST);
+    list.startPage().end({ 'muster.page.number': 2 });
+    list.end();
+    trace.end({ 'muster.run.status': 'succeeded' });
+    attempt.end();
+  });
   expect(collector.spans.map(({ name }) => name).toSorted()).toEqual(['attempt', 'attempt', 'list', 'page', 'page', 'run']);
   expect(new Set(collector.spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
   const [root] = named('run');
@@ -77,16 +76,11 @@ test('processes that work on a run one after the other write one connected trace
 
 test('a run that ends takes its lists along, those of earlier attempts, too', async () => {
   const other = { ...LIST, id: '66666666-2222-4333-8444-555555555555' };
-  await inProcess(() =>
-    tracing.inRun({ ...run, lists: [other] }, {}, async () => {
-      await tracing.inList(
-        LIST,
-        async () => tracing.failSpan(new MusterError('service_refused', '', { details: { status: 403 } })),
-        notOver,
-      );
-      tracing.endRun({ 'muster.run.status': 'failed' }, { code: 'walks_failed' });
-    }),
-  );
+  await inProcess(async () => {
+    const trace = traceRun({ ...run, lists: [other] })!;
+    trace.list(LIST).fail(new MusterError('service_refused', '', { details: { status: 403 } }));
+    trace.end({ 'muster.run.status': 'failed' }, { code: 'walks_failed' });
+  });
   const error = { code: 2, message: 'service_refused' };
   expect(named('list').map(({ status, attributes }) => [status, attributes['http.response.status_code']])).toEqual(
     expect.arrayContaining([
@@ -95,35 +89,32 @@ test('a run that ends takes its lists along, those of earlier attempts, too', as
     ]),
   );
   expect(named('run')[0]).toMatchObject({ status: { code: 2, message: 'walks_failed' } });
-  await inProcess(async () => tracing.recordRun({ ...run, lists: [LIST] }, { 'muster.run.status': 'cancelled' }));
+  await inProcess(async () => traceRun({ ...run, lists: [LIST] })!.end({ 'muster.run.status': 'cancelled' }));
   expect(named('run')[1]!.attributes['muster.run.status']).toBe('cancelled');
   expect(named('list')).toHaveLength(3);
 });
 
 test('a page says how it was received, and a dropped one nothing', async () => {
-  await inProcess(() =>
-    tracing.inRun(run, {}, () =>
-      tracing.inList(
-        LIST,
-        async () => {
-          tracing.startPage();
-          const page = tracing.startPage()!;
-          page.retried();
-          page.received({ status: 200, bytes: Buffer.alloc(7) });
-          page.end({ 'muster.page.number': 3, 'muster.page.kind': undefined });
-          tracing.startPage()!.fail(new MusterError('service_error', ''));
-          await tracing.inPage(
-            async () => 5,
-            (count) => ({ 'muster.page.records': count }),
-          );
-        },
-        notOver,
-      ),
-    ),
-  );
+  await inProcess(async () => {
+    const list = traceRun(run)!.list(LIST);
+    list.startPage();
+    const page = list.startPage();
+    page.retried();
+    now += 7;
+    page.received({ status: 200, bytes: Buffer.alloc(7) });
+    now += 2.5;
+    page.end({ 'muster.page.number': 3, 'muster.page.kind': undefined });
+    list.startPage().fail(new MusterError('service_error', ''));
+    await inPage(
+      list,
+      async () => 5,
+      (count) => ({ 'muster.page.records': count }),
+    );
+  });
   const [page, failed, whole] = named('page');
   expect(named('page')).toHaveLength(3);
   expect(page).toMatchObject({ events: ['received'] });
+  expect(Number(page!.end - page!.start) / 1e6).toBeCloseTo(9.5, 2);
   expect(page!.attributes).toEqual({
     'http.response.status_code': 200,
     'http.request.resend_count': 1,
@@ -134,43 +125,46 @@ test('a page says how it was received, and a dropped one nothing', async () => {
   expect(whole!.attributes).toEqual({ 'muster.page.records': 5 });
 });
 
-test('log lines have the ids of the active span, and none elsewhere', async () => {
+test('a span knows its ids from the beginning, as log lines carry them', async () => {
   await inProcess(async () => {
-    logger.info('before');
-    await tracing.inRun(run, {}, async () => {
-      logger.child({ resource: 'x' }).info('attempt');
-      await tracing.inList(LIST, async () => logger.info({ a: 1 }, 'list'), notOver);
-    });
+    const trace = traceRun(run)!;
+    const attempt = trace.startAttempt({});
+    const list = trace.list(LIST);
+    logger.info({ of: 'attempt', ...attempt.ids });
+    logger.info({ of: 'list', ...list.ids });
+    list.end();
+    trace.end({});
+    attempt.end();
   });
-  logger.info('after');
-  const [attempt] = named('attempt');
   expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
-    { msg: 'before' },
-    { msg: 'attempt', resource: 'x', trace_id: TRACE, span_id: attempt!.spanId },
-    { msg: 'list', a: 1, trace_id: TRACE, span_id: LIST.id.replaceAll('-', '').slice(0, 16) },
-    { msg: 'after' },
+    { of: 'attempt', trace_id: TRACE, span_id: named('attempt')[0]!.spanId },
+    { of: 'list', trace_id: TRACE, span_id: named('list')[0]!.spanId },
   ]);
-  expect(lines[0]).not.toContain('trace_id');
-  expect(lines[3]).not.toContain('trace_id');
+  expect(named('list')[0]!.spanId).toBe(LIST.id.replaceAll('-', '').slice(0, 16));
+});
+
+test('spans are sent while the work goes on: together after a moment, and at once where many wait', async () => {
+  const tracer = new OtelTracer({ url: new URL(`${collector.url}/v1/traces`), clock: systemClock, logger });
+  await tracer.start();
+  const list = traceRun(run)!.list(LIST);
+  list.startPage().end({});
+  await expect.poll(() => named('page').length, { timeout: 10_000 }).toBe(1);
+  for (let n = 0; n < 300; n += 1) list.startPage().end({});
+  await expect.poll(() => named('page').length, { timeout: 10_000 }).toBe(301);
+  await tracer.stop();
+  expect(new Set(named('page').map(({ spanId }) => spanId)).size).toBe(301);
 });
 
 test('no word of an error is sent', async () => {
   const canary = 'canary-of-a-message-77ab';
-  await inProcess(() =>
-    tracing.inRun(run, {}, () =>
-      tracing.inList(
-        LIST,
-        async () => {
-          const error = new MusterError('service_refused', canary, { cause: new Error(canary), details: { status: canary } });
-          tracing.startPage()!.fail(error);
-          tracing.failSpan(Object.assign(new Error(canary), { code: canary }));
-          tracing.endRun({}, error);
-          throw error;
-        },
-        notOver,
-      ),
-    ),
-  );
+  await inProcess(async () => {
+    const error = new MusterError('service_refused', canary, { cause: new Error(canary), details: { status: canary } });
+    const trace = traceRun(run)!;
+    const list = trace.list(LIST);
+    list.startPage().fail(error);
+    list.fail(Object.assign(new Error(canary), { code: canary }));
+    trace.end({}, error);
+  });
   expect(collector.spans.map(({ name, status }) => [name, status.message])).toEqual(
     expect.arrayContaining([
       ['page', 'service_refused'],
@@ -182,7 +176,7 @@ test('no word of an error is sent', async () => {
 });
 
 test('requests have the headers, and the resource says which program and version', async () => {
-  await inProcess(async () => tracing.recordRun(run, {}), 'authorization=Basic%20abc,x-scope=muster');
+  await inProcess(async () => traceRun(run)!.end({}), 'authorization=Basic%20abc,x-scope=muster');
   expect(collector.requests[0]).toMatchObject({
     path: '/v1/traces',
     headers: { authorization: 'Basic abc', 'x-scope': 'muster' },
@@ -198,7 +192,7 @@ test('a collector that refuses is mentioned once in ten minutes, with how many w
       now = minute * 60_000;
       globalErrorHandler(new Error('refused'));
     }
-    tracing.recordRun(run, {});
+    traceRun(run)!.end({});
   });
   const warnings = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   expect(warnings.map(({ left_out: leftOut }) => leftOut)).toEqual([undefined, 2]);
@@ -212,26 +206,18 @@ test('a stop waits two seconds at most for a collector that does not answer', as
   const sleep = async (ms: number) => void waits.push(ms);
   const tracer = new OtelTracer({ url: new URL(collector.url), clock: { ...systemClock, sleep }, logger });
   await tracer.start();
-  tracing.recordRun(run, {});
+  traceRun(run)!.end({});
   await tracer.stop();
   expect(waits).toEqual([2_000]);
   expect(lines).toMatchObject([expect.stringMatching(/the last spans could not be sent before the stop/)]);
 });
 
-test('without a tracer the work is done as it is', async () => {
-  const result = await tracing.inRun(run, {}, () =>
-    tracing.inList(
-      LIST,
-      async () => tracing.startPage(),
-      () => true,
-    ),
+test('without a tracer there are no spans', async () => {
+  expect(traceRun(run)).toBeUndefined();
+  const result = await inPage(
+    undefined,
+    async (span) => span ?? 'none',
+    () => ({}),
   );
-  expect(result).toBeUndefined();
-  expect(
-    await tracing.inPage(
-      async (span) => span ?? 'none',
-      () => ({}),
-    ),
-  ).toBe('none');
-  expect(collector.requests).toEqual([]);
+  expect(result).toBe('none');
 });

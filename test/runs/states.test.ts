@@ -7,7 +7,7 @@ import { postponeRun, putOffRun, releaseRun } from '../../src/db/tables/run-rele
 import { type ClaimedRun, claimRun } from '../../src/db/tables/runs.js';
 import { removeCompany } from '../../src/erasure/company-removal.js';
 import { pagerFor } from '../../src/pagers/registry.js';
-import { finishRun } from '../../src/runs/run-executor.js';
+import { finishRun } from '../../src/runs/attempt.js';
 import { Runs } from '../../src/runs/runs.js';
 import { compareEverything } from '../../src/walks/comparison.js';
 import { readInFull } from '../../src/walks/received-page.js';
