@@ -2,45 +2,74 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bench, type BenchOptions, openBench } from './bench-setup.js';
-import type { Measures } from './measures.js';
+import { Measures } from './measures.js';
+
+/** What each pair of processes does before it is measured, while its code is compiled, and then the times that it is measured. */
+const [WARM_UP, TIMES] = [1, 3];
+/** Longer than ended spans wait to be sent. */
+const SENT_MS = 1_300;
 
 /**
- * What traces cost: the processor time (user and system) of a worker that sends them beside one that does not, over the same work, in turn and in both orders. A first mirror, and a
- * night in which nothing changed. On Linux, since it reads /proc; in steps of 10 ms, so the work has to take seconds.
+ * What traces cost: the processor time (user and system) of a worker that sends them beside one that does not, over the same work. Each round has processes
+ * of its own, in either order: two that do the same differ by a tenth for as long as they live, more than the rounds of one. On Linux, since it
+ * reads /proc; in steps of 10 ms, so the work has to take seconds.
  */
 export async function measureTraces(
   measures: Measures,
   { rounds, records }: { readonly rounds: number; readonly records: number },
 ): Promise<void> {
   const collector = await startSink();
-  const options: BenchOptions = { companies: 4, records, size: 500, style: 'skip-take' };
-  const bare = await openBench(options);
-  const url = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
-  const traced = await openBench({ ...options, env: { OTEL_EXPORTER_OTLP_ENDPOINT: url } }).catch(async (error: unknown) => {
-    await bare.stop();
-    throw error;
-  });
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}` };
   try {
-    for (let round = -1; round < rounds; round += 1) {
-      const used = new Map<Bench, { readonly first: number; readonly quiet: number }>();
-      for (const bench of round % 2 === 0 ? [bare, traced] : [traced, bare]) {
-        await bench.forget();
-        const first = await cpuOf(bench, () => bench.sync(bench.companyIds));
-        await bench.settle();
-        used.set(bench, { first, quiet: await cpuOf(bench, () => bench.sync(bench.companyIds)) });
+    for (let round = 0; round < rounds; round += 1) {
+      const order = round % 2 === 0 ? [{}, env] : [env, {}];
+      for (const measureWork of [measureLarge, measureSmall]) {
+        const used = new Map<object, Measures>();
+        for (const variables of order) used.set(variables, await measureWork({ ...LISTS, records, env: variables }));
+        const [without, withTraces] = [used.get(order.find((variables) => variables !== env)!)!, used.get(env)!];
+        for (const name of without.values.keys()) {
+          measures.note(`${name}: worker's CPU seconds without traces`, without.median(name));
+          measures.note(`${name}: worker's CPU with traces / without`, withTraces.median(name) / without.median(name));
+        }
       }
-      if (round < 0) continue; // what is compiled and cached only once
-      const [without, withTraces] = [used.get(bare)!, used.get(traced)!];
-      measures.note("first mirror: worker's CPU seconds without traces", without.first);
-      measures.note("first mirror: worker's CPU with traces / without", withTraces.first / without.first);
-      measures.note("nothing changed: worker's CPU seconds without traces", without.quiet);
-      measures.note("nothing changed: worker's CPU with traces / without", withTraces.quiet / without.quiet);
     }
   } finally {
-    await traced.stop();
-    await bare.stop();
     collector.close().closeAllConnections();
+  }
+}
+
+const LISTS = { size: 500, style: 'skip-take' } as const;
+
+/** Four large lists: the first mirror, and two nights in which nothing changed. */
+function measureLarge(options: Omit<BenchOptions, 'companies'>): Promise<Measures> {
+  return measureWith({ ...options, companies: 4 }, async (bench, used) => {
+    await bench.forget();
+    used.note('first mirror', await cpuOf(bench, () => bench.sync(bench.companyIds)));
+    await bench.settle();
+    const twice = () => bench.sync(bench.companyIds).then(() => bench.sync(bench.companyIds));
+    used.note('nothing changed', await cpuOf(bench, twice));
+  });
+}
+
+/** A night of many companies, of which each is one page. */
+function measureSmall(options: Omit<BenchOptions, 'companies'>): Promise<Measures> {
+  return measureWith({ ...options, companies: 1_000, records: 100 }, async (bench, used) => {
+    await bench.settle();
+    const night = async () => bench.untilEnded(bench.companyIds, await bench.makeDue());
+    used.note('a night of 1,000 companies of 100 records', await cpuOf(bench, night));
+  });
+}
+
+async function measureWith(options: BenchOptions, work: (bench: Bench, used: Measures) => Promise<void>): Promise<Measures> {
+  const bench = await openBench(options);
+  try {
+    const used = new Measures();
+    for (let n = 0; n < WARM_UP + TIMES; n += 1) await work(bench, n < WARM_UP ? new Measures() : used);
+    return used;
+  } finally {
+    await bench.stop();
   }
 }
 
@@ -57,6 +86,7 @@ async function startSink(): Promise<Server> {
 async function cpuOf({ workerPid }: Bench, work: () => Promise<unknown>): Promise<number> {
   const before = cpuSeconds(workerPid);
   await work();
+  await sleep(SENT_MS);
   return cpuSeconds(workerPid) - before;
 }
 

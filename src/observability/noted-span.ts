@@ -1,11 +1,12 @@
-import { type Attributes, ROOT_CONTEXT, type Span, SpanStatusCode, type Tracer as Spans, trace } from '@opentelemetry/api';
+import { type HrTime, ROOT_CONTEXT, type Span, SpanStatusCode, type Tracer as Spans, trace } from '@opentelemetry/api';
+import { millisToHrTime } from '@opentelemetry/core';
 import { type IdGenerator, RandomIdGenerator } from '@opentelemetry/sdk-trace-base';
 import type { Clock } from '../core/clock.js';
 import { ERROR_CODES, type MusterError } from '../core/errors.js';
 import type { SpanFacts, TraceIds, WorkSpan } from './tracing.js';
 
-/** Spans that are made together, at most. */
-const TOGETHER = 256;
+/** Spans that are made together, at most: as many as OpenTelemetry sends with one request. */
+const TOGETHER = 512;
 
 export interface SpanStart {
   readonly name: string;
@@ -25,7 +26,7 @@ export class NotedSpan implements WorkSpan {
   readonly #parent: NotedSpan | undefined;
   /** Milliseconds since the epoch. */
   readonly #startedAt: number;
-  /** The same moment as of `Clock.monotonic`, unless it was before this process. */
+  /** Milliseconds of `Clock.monotonic` at that moment, unless it was before this process. */
   readonly #began: number | undefined;
   readonly #facts: SpanFacts[] = [];
   #error: SpanFacts | undefined;
@@ -77,7 +78,7 @@ export class NotedSpan implements WorkSpan {
   begin(): Span {
     this.#made ??= this.#notes.begin({
       name: this.#name,
-      startTime: this.#startedAt,
+      startTime: millisToHrTime(this.#startedAt),
       ids: this.ids,
       parent: this.#parent?.begin(),
     });
@@ -87,13 +88,14 @@ export class NotedSpan implements WorkSpan {
   /** Makes OpenTelemetry's span whole, which sends it. */
   make(): void {
     const span = this.begin();
-    for (const facts of this.#facts) span.setAttributes(attributesOf(facts));
-    if (this.#receivedAt !== undefined) span.addEvent('received', this.#receivedAt);
+    // Members that are undefined are left out by it.
+    for (const facts of this.#facts) span.setAttributes(facts);
+    if (this.#receivedAt !== undefined) span.addEvent('received', millisToHrTime(this.#receivedAt));
     if (this.#error) {
-      span.setAttributes(attributesOf(this.#error));
+      span.setAttributes(this.#error);
       span.setStatus({ code: SpanStatusCode.ERROR, message: String(this.#error['error.type']) });
     }
-    span.end(this.#endedAt);
+    span.end(millisToHrTime(this.#endedAt!));
   }
 
   #now(): number {
@@ -144,7 +146,7 @@ export class SpanNotes {
 
 interface Beginning {
   readonly name: string;
-  readonly startTime: number;
+  readonly startTime: HrTime;
   readonly ids: TraceIds | undefined;
   readonly parent: Span | undefined;
 }
@@ -161,9 +163,4 @@ export class GivenIds implements IdGenerator {
   generateSpanId(): string {
     return this.given?.span_id ?? this.random.generateSpanId();
   }
-}
-
-/** Without the members that are undefined: the SDK would send them as empty. */
-function attributesOf(facts: SpanFacts): Attributes {
-  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Attributes;
 }

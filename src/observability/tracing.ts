@@ -22,7 +22,7 @@ export interface TracedRun extends TracedWork {
 
 /** A span that is under way. */
 export interface WorkSpan {
-  /** As log lines about the work carry them; none of a page. */
+  /** Log lines about the work carry them. A page has none before it is sent. */
   readonly ids: TraceIds | undefined;
   add(facts: SpanFacts): void;
   /** Marks it as failed, with the code of the error and no word of its message: the log has that, with the same ids. */
@@ -72,18 +72,17 @@ export function traceRun(run: TracedRun): RunTrace | undefined {
   return tracer?.openRun(run);
 }
 
-/** Does the work in the span of a page, which ends with the facts of the result. */
-export async function inPage<T>(
+/** Does the work in the span of a page, which ends with the number of its records. */
+export async function inPage<Page extends { readonly records: readonly unknown[] }>(
   list: ListSpan | undefined,
-  work: (span: PageSpan | undefined) => Promise<T>,
-  factsOf: (result: T) => SpanFacts,
-): Promise<T> {
+  work: (span: PageSpan | undefined) => Promise<Page>,
+): Promise<Page> {
   const span = list?.startPage();
   if (!span) return work(undefined);
   try {
-    const result = await work(span);
-    span.end(factsOf(result));
-    return result;
+    const page = await work(span);
+    span.end({ 'muster.page.records': page.records.length });
+    return page;
   } catch (error) {
     span.fail(error);
     throw error;

@@ -31,7 +31,7 @@ export interface ExecutorDependencies extends SecondReaderDependencies, AttemptD
 /** The run fails after this many workers in a row have died on it without committing a page. */
 const MOST_DEATHS = 3;
 
-/** What the walks of an attempt share. */
+/** Shared by the walks of an attempt. */
 interface Reading {
   readonly attempt: Attempt;
   readonly tokens: TokenSource;

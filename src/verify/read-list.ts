@@ -206,8 +206,7 @@ async function pageAfterEnd(of: Pass, state: JsonObject, count: number): Promise
 }
 
 function askFor(of: Pass, input: PageInput): ReturnType<typeof readPage> {
-  const read = (span?: PageSpan) => readPage(of, input, span);
-  return inPage(of.deps.span, read, ({ records }) => ({ 'muster.page.records': records.length }));
+  return inPage(of.deps.span, (span) => readPage(of, input, span));
 }
 
 async function readPage({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput, span?: PageSpan) {

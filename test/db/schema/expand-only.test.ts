@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { contractionsIn } from './contractions.js';
 
 /** The last migration of the version before, with which processes of the next version share the database during an upgrade. */
-const LAST_OF_BEFORE = '20261129110000_syncs_of_lists';
+const LAST_OF_BEFORE = '20261130140000_last_syncs';
 const FOLDER = new URL('../../../prisma/migrations/', import.meta.url);
 
 const migrations = readdirSync(FOLDER, { withFileTypes: true })
