@@ -49,7 +49,7 @@ function measureLarge(options: Omit<BenchOptions, 'companies'>): Promise<Measure
     used.note('first mirror', await cpuOf(bench, () => bench.sync(bench.companyIds)));
     await bench.settle();
     const twice = () => bench.sync(bench.companyIds).then(() => bench.sync(bench.companyIds));
-    used.note('nothing changed', await cpuOf(bench, twice));
+    used.note('nothing changed, twice', await cpuOf(bench, twice));
   });
 }
 

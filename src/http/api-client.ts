@@ -125,7 +125,9 @@ export class ApiClient {
       takesRefusals: outgoing.takesRefusals,
       onRetry: (error, delayMs) => {
         outgoing.onRetry?.();
-        logger.debug({ error: error.code, status: error.details['status'], delayMs }, `${what} will be repeated`);
+        const { requester, resource } = outgoing;
+        const of = { company_id: requester?.company, resource };
+        logger.debug({ ...of, error: error.code, status: error.details['status'], delayMs }, `${what} will be repeated`);
       },
     });
   }

@@ -26,7 +26,7 @@ export class NotedSpan implements WorkSpan {
   readonly #parent: NotedSpan | undefined;
   /** Milliseconds since the epoch. */
   readonly #startedAt: number;
-  /** Milliseconds of `Clock.monotonic` at that moment, unless it was before this process. */
+  /** Milliseconds of `Clock.monotonic` at that moment, where the moment was not given. */
   readonly #began: number | undefined;
   readonly #facts: SpanFacts[] = [];
   #error: SpanFacts | undefined;
@@ -53,6 +53,7 @@ export class NotedSpan implements WorkSpan {
     this.#facts.push(facts);
   }
 
+  /** Only the last of several answers counts. */
   received(): void {
     this.#receivedAt = this.#now();
   }

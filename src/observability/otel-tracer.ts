@@ -23,6 +23,7 @@ export interface OtelTracerOptions {
 
 /** How long ended spans wait to be sent together, unless OTEL_BSP_SCHEDULE_DELAY says otherwise: kill -9 loses these. */
 const WAIT_MS = 1_000;
+const SHORTEST_WAIT_MS = 10;
 /** How long a stop waits for the collector. The process has 14 seconds for everything. */
 const STOP_PATIENCE_MS = 2_000;
 /** A collector that is away is mentioned this often. */
@@ -54,7 +55,8 @@ export class OtelTracer implements Tracer, Service {
     this.#provider = new BasicTracerProvider({ resource, spanProcessors: [processor], idGenerator: this.#ids });
     const spans = this.#provider.getTracer('muster', VERSION);
     this.#notes = new SpanNotes(clock, this.#ids, spans, getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE'));
-    this.#sending = new PeriodicTask(getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? WAIT_MS, async () => this.#notes.makeAll());
+    const wait = Math.max(SHORTEST_WAIT_MS, getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? WAIT_MS);
+    this.#sending = new PeriodicTask(wait, async () => this.#notes.makeAll());
     this.#warn = seldom(clock, logger);
   }
 

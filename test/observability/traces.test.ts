@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { globalErrorHandler } from '@opentelemetry/core';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { MusterError } from '../../src/core/errors.js';
 import { createLogger } from '../../src/observability/logger.js';
@@ -149,6 +150,24 @@ test('spans are sent while the work goes on: together after a moment, and at onc
   await expect.poll(() => named('page').length, { timeout: 10_000 }).toBe(601);
   await tracer.stop();
   expect(new Set(named('page').map(({ spanId }) => spanId)).size).toBe(601);
+});
+
+test('a sampler takes a run whole or not at all, and alike in each process', async () => {
+  vi.stubEnv('OTEL_TRACES_SAMPLER', 'parentbased_traceidratio');
+  vi.stubEnv('OTEL_TRACES_SAMPLER_ARG', '0.5');
+  const runs = Array.from({ length: 40 }, () => ({ ...run, id: randomUUID(), lists: [{ ...LIST, id: randomUUID() }] }));
+  for (let process = 0; process < 2; process += 1)
+    await inProcess(async () => {
+      for (const one of runs) {
+        const trace = traceRun(one)!;
+        trace.list(one.lists[0]!).startPage().end({});
+        if (process === 1) trace.end({});
+      }
+    });
+  vi.unstubAllEnvs();
+  const counts = runs.map(({ id }) => collector.spans.filter(({ traceId }) => traceId === id.replaceAll('-', '')).length);
+  // In the first process a page, in the second the same, the list and the run.
+  expect(new Set(counts)).toEqual(new Set([0, 4]));
 });
 
 test('no word of an error is sent', async () => {
