@@ -5,7 +5,7 @@
 // free     nothing was refused yet: no schedule, only a bound on requests at once (in-flight-window.ts).
 // seeking  a first guess, which doubles every two seconds of requests until it is refused.
 // holding  the rate that was found, a little below where it was refused. Nothing is tried.
-// probing  after some seconds of holding, the rate rises by a tenth a second. A refusal leads back to holding: below the rate that was reached,
+// probing  after some seconds of holding, the rate rises, slowly at first. A refusal leads back to holding: below the rate that was reached,
 //          and, if that is refused as well, at the rate that held before. A bucket lets more through for a while than it fills by.
 //
 // Time is counted by the schedule, not by the clock: an unused rate proves nothing and does not rise.
@@ -51,8 +51,11 @@ const HOLD_SECONDS = 7;
 /** A probe costs one or two refusals. With this many requests between probes that is a few percent, however slow the service is. */
 const HOLD_REQUESTS = 80;
 const LONGEST_HOLD_SECONDS = 300;
-/** The rate rises by this share of itself each second. */
-const RISE = 0.1;
+/**
+ * A probe doubles the rate in so many seconds. It rises by the square of their share: slowly where the limit most likely is, so that the refusal shows
+ * it closely and is not followed by another one; quickly where the limit has risen.
+ */
+const DOUBLING_SECONDS = 10;
 /** A probe that got more than this many seconds' worth of extra requests through was not a burst: the limit has risen. */
 const BURST_SECONDS = 3;
 /** A refusal sooner than this after a change shows that the change was not enough. */
@@ -63,7 +66,7 @@ const SELDOM_SECONDS = 15;
 
 /** The rate to send at. */
 export function rateOf({ rate, seeking, progress }: Pick<Finding, 'seeking' | 'progress'> & { rate: number }): number {
-  return seeking ? rate * 2 ** (progress / 2) : rate * (1 + RISE * Math.max(0, progress - holdSeconds(rate)));
+  return rate * (seeking ? 2 ** (progress / 2) : 1 + (Math.max(0, progress - holdSeconds(rate)) / DOUBLING_SECONDS) ** 2);
 }
 
 /** How long the rate is held before it is probed. */
@@ -96,7 +99,7 @@ export function refused(
   const filled = (BELOW_FOUND * slotsOf(rate, progress)) / Math.max(elapsed, 0.1);
   if (seeking) return hold(reached, Math.min(reached, Math.max(filled, 0.85 * reached)));
   if (progress > holdSeconds(rate)) {
-    const excess = (RISE / 2) * (progress - holdSeconds(rate)) ** 2;
+    const excess = (progress - holdSeconds(rate)) ** 3 / (3 * DOUBLING_SECONDS ** 2);
     return hold(reached, Math.min(reached, excess > BURST_SECONDS ? 0.8 * reached : 0.98 * rate));
   }
   if (elapsed - paused > SOON_SECONDS) {

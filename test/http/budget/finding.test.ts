@@ -36,7 +36,10 @@ describe.each(LIMITERS)('a service that counts by %s', (_, kind) => {
       const steady = meanShares(all, 20, 20, 60);
       expect(meanShares(all, 20, 0, 60).refused).toBeLessThan(0.035);
       expect(steady.refused).toBeLessThan(0.016);
-      expect(steady.used).toBeGreaterThan(0.85);
+      expect(steady.used).toBeGreaterThan(0.87);
+      // A single run with real processes is held to 85 % (test/campaign/request-budget), so hardly any may use less.
+      const poor = all.filter((outcome) => shares(outcome, 20, 20, 60).used <= 0.85);
+      expect(poor.length).toBeLessThanOrEqual(0.01 * all.length);
     });
 
     test('is found again within 20 s when it is halved, and when it doubles', async () => {
