@@ -21,14 +21,15 @@ export async function measureTraces(
   { rounds, records }: { readonly rounds: number; readonly records: number },
 ): Promise<void> {
   const collector = await startSink();
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}` };
+  const noTraces = {};
+  const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}` };
   try {
     for (let round = 0; round < rounds; round += 1) {
-      const order = round % 2 === 0 ? [{}, env] : [env, {}];
+      const order = round % 2 === 0 ? [noTraces, traces] : [traces, noTraces];
       for (const measureWork of [measureLarge, measureSmall]) {
         const used = new Map<object, Measures>();
-        for (const variables of order) used.set(variables, await measureWork({ ...LISTS, records, env: variables }));
-        const [without, withTraces] = [used.get(order.find((variables) => variables !== env)!)!, used.get(env)!];
+        for (const env of order) used.set(env, await measureWork({ ...LISTS, records, env }));
+        const [without, withTraces] = [used.get(noTraces)!, used.get(traces)!];
         for (const name of without.values.keys()) {
           measures.note(`${name}: worker's CPU seconds without traces`, without.median(name));
           measures.note(`${name}: worker's CPU with traces / without`, withTraces.median(name) / without.median(name));

@@ -3,7 +3,7 @@ import { millisToHrTime } from '@opentelemetry/core';
 import { type IdGenerator, RandomIdGenerator } from '@opentelemetry/sdk-trace-base';
 import type { Clock } from '../core/clock.js';
 import { ERROR_CODES, type MusterError } from '../core/errors.js';
-import type { SpanFacts, TraceIds, WorkSpan } from './tracing.js';
+import type { SpanAttributes, TraceIds, WorkSpan } from './tracing.js';
 
 /** Spans that are made together, at most: as many as OpenTelemetry sends with one request. */
 const TOGETHER = 512;
@@ -15,7 +15,7 @@ export interface SpanStart {
   readonly parent?: NotedSpan;
   /** Now, unless given. */
   readonly startedAt?: Date;
-  readonly facts?: SpanFacts;
+  readonly attributes?: SpanAttributes;
 }
 
 /** A span that OpenTelemetry does not know yet: what is noted of it while the work goes on. */
@@ -28,20 +28,20 @@ export class NotedSpan implements WorkSpan {
   readonly #startedAt: number;
   /** Milliseconds of `Clock.monotonic` at that moment, where the moment was not given. */
   readonly #began: number | undefined;
-  readonly #facts: SpanFacts[] = [];
-  #error: SpanFacts | undefined;
+  readonly #attributes: SpanAttributes[] = [];
+  #error: SpanAttributes | undefined;
   #receivedAt: number | undefined;
   #endedAt: number | undefined;
   #made: Span | undefined;
 
-  constructor(notes: SpanNotes, { name, ids, parent, startedAt, facts }: SpanStart) {
+  constructor(notes: SpanNotes, { name, ids, parent, startedAt, attributes }: SpanStart) {
     this.ids = ids;
     this.#notes = notes;
     this.#name = name;
     this.#parent = parent;
     this.#startedAt = startedAt?.getTime() ?? notes.clock.now();
     this.#began = startedAt ? undefined : notes.clock.monotonic();
-    if (facts) this.#facts.push(facts);
+    if (attributes) this.#attributes.push(attributes);
   }
 
   /** Begins a span below. Its ids are drawn when it is made. */
@@ -49,8 +49,8 @@ export class NotedSpan implements WorkSpan {
     return new NotedSpan(this.#notes, { name, parent: this });
   }
 
-  add(facts: SpanFacts): void {
-    this.#facts.push(facts);
+  add(attributes: SpanAttributes): void {
+    this.#attributes.push(attributes);
   }
 
   /** Only the last of several answers counts. */
@@ -90,7 +90,7 @@ export class NotedSpan implements WorkSpan {
   make(): void {
     const span = this.begin();
     // Members that are undefined are left out by it.
-    for (const facts of this.#facts) span.setAttributes(facts);
+    for (const attributes of this.#attributes) span.setAttributes(attributes);
     if (this.#receivedAt !== undefined) span.addEvent('received', millisToHrTime(this.#receivedAt));
     if (this.#error) {
       span.setAttributes(this.#error);

@@ -1,5 +1,5 @@
 import { NotedSpan, type SpanNotes } from './noted-span.js';
-import type { ListSpan, PageSpan, RunTrace, SpanFacts, TracedRun, TracedWork, WorkSpan } from './tracing.js';
+import type { ListSpan, PageSpan, RunTrace, SpanAttributes, TracedRun, TracedWork, WorkSpan } from './tracing.js';
 
 /**
  * Each attempt begins the spans of the run and its lists again, so that the spans below have a parent and the sampler decides alike in all
@@ -7,36 +7,41 @@ import type { ListSpan, PageSpan, RunTrace, SpanFacts, TracedRun, TracedWork, Wo
  */
 export class OtelRunTrace implements RunTrace {
   readonly #notes: SpanNotes;
-  readonly #facts: SpanFacts;
+  readonly #attributes: SpanAttributes;
   readonly #traceId: string;
   readonly #span: NotedSpan;
   readonly #lists = new Map<string, OtelListSpan>();
 
-  constructor(notes: SpanNotes, { id, startedAt, facts, lists }: TracedRun) {
+  constructor(notes: SpanNotes, { id, startedAt, attributes, lists }: TracedRun) {
     this.#notes = notes;
-    this.#facts = facts;
+    this.#attributes = attributes;
     this.#traceId = hexOf(id);
-    this.#span = new NotedSpan(notes, { name: 'run', ids: this.#idsOf(id), startedAt, facts });
+    this.#span = new NotedSpan(notes, { name: 'run', ids: this.#idsOf(id), startedAt, attributes });
     for (const list of lists) this.list(list);
   }
 
-  startAttempt(facts: SpanFacts): WorkSpan {
+  startAttempt(attributes: SpanAttributes): WorkSpan {
     const ids = { trace_id: this.#traceId, span_id: this.#notes.drawId() };
-    return new NotedSpan(this.#notes, { name: 'attempt', ids, parent: this.#span, facts: { ...this.#facts, ...facts } });
+    return new NotedSpan(this.#notes, {
+      name: 'attempt',
+      ids,
+      parent: this.#span,
+      attributes: { ...this.#attributes, ...attributes },
+    });
   }
 
-  list({ id, startedAt, facts }: TracedWork): ListSpan {
+  list({ id, startedAt, attributes }: TracedWork): ListSpan {
     let span = this.#lists.get(id);
     if (!span) {
-      span = new OtelListSpan(this.#notes, { name: 'list', ids: this.#idsOf(id), parent: this.#span, startedAt, facts });
+      span = new OtelListSpan(this.#notes, { name: 'list', ids: this.#idsOf(id), parent: this.#span, startedAt, attributes });
       this.#lists.set(id, span);
     }
     return span;
   }
 
-  end(facts: SpanFacts, error?: unknown): void {
+  end(attributes: SpanAttributes, error?: unknown): void {
     for (const list of this.#lists.values()) list.end();
-    this.#span.add(facts);
+    this.#span.add(attributes);
     if (error !== undefined) this.#span.fail(error);
     this.#span.end();
   }
@@ -69,9 +74,9 @@ class OtelPageSpan implements PageSpan {
     this.#span.received();
   }
 
-  end(facts: SpanFacts): void {
+  end(attributes: SpanAttributes): void {
     if (this.#retries > 0) this.#span.add({ 'http.request.resend_count': this.#retries });
-    this.#span.add(facts);
+    this.#span.add(attributes);
     this.#span.end();
   }
 

@@ -2,7 +2,7 @@
 // this file, and hands spans on as it hands on runs and lists. Without an endpoint there are none, and nothing of OpenTelemetry is loaded.
 
 /** Attributes of a span. Undefined members are left out. Never a token, a text of the service, an address or the id of a record. */
-export type SpanFacts = Readonly<Record<string, string | number | boolean | undefined>>;
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
  * A run or list as its trace shows it. Several processes may work on it one after the other, so the ids of its span are made of its own, and only the
@@ -12,7 +12,7 @@ export interface TracedWork {
   /** A UUID. That of a run is the id of its trace, too. */
   readonly id: string;
   readonly startedAt: Date;
-  readonly facts: SpanFacts;
+  readonly attributes: SpanAttributes;
 }
 
 /** `lists`: those that were begun and have not ended. */
@@ -24,7 +24,7 @@ export interface TracedRun extends TracedWork {
 export interface WorkSpan {
   /** Log lines about the work carry them. A page has none before it is sent. */
   readonly ids: TraceIds | undefined;
-  add(facts: SpanFacts): void;
+  add(attributes: SpanAttributes): void;
   /** Marks it as failed, with the code of the error and no word of its message: the log has that, with the same ids. */
   fail(error: unknown): void;
   end(): void;
@@ -44,17 +44,17 @@ export interface PageSpan {
   /** The request failed, and is repeated. */
   retried(): void;
   received(response: { readonly status: number; readonly bytes: Uint8Array }): void;
-  end(facts: SpanFacts): void;
+  end(attributes: SpanAttributes): void;
   fail(error: unknown): void;
 }
 
 /** The trace of a run, as one process works on it. */
 export interface RunTrace {
-  startAttempt(facts: SpanFacts): WorkSpan;
+  startAttempt(attributes: SpanAttributes): WorkSpan;
   /** The span of one of its lists, sent once that ends, or the run. */
   list(list: TracedWork): ListSpan;
   /** Sends the span of the run, and the spans of its lists that have not ended: no process will work on them any more. */
-  end(facts: SpanFacts, error?: unknown): void;
+  end(attributes: SpanAttributes, error?: unknown): void;
 }
 
 export interface Tracer {

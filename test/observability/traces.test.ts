@@ -13,9 +13,9 @@ const TRACE = RUN.replaceAll('-', '');
 const LIST = {
   id: '11111111-2222-4333-8444-555555555555',
   startedAt: new Date(2_000),
-  facts: { 'muster.list.resource': 'employees' },
+  attributes: { 'muster.list.resource': 'employees' },
 };
-const run = { id: RUN, startedAt: new Date(1_000), facts: { 'muster.run.id': RUN }, lists: [] };
+const run = { id: RUN, startedAt: new Date(1_000), attributes: { 'muster.run.id': RUN }, lists: [] };
 
 let collector: Collector;
 let lines: string[];

@@ -140,9 +140,12 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     expect(named(spans, 'page').filter(({ status }) => status.code === 2)).toMatchObject([
       { attributes: { 'error.type': 'service_refused', 'http.response.status_code': 403 } },
     ]);
-    const failed = processes[1]!.stderr.split('\n').find((line) => line.includes('walk of employees failed'))!;
+    const lineOf = (text: string) =>
+      processes[1]!.stderr.split('\n').find((line) => line.includes(text) && line.includes(run.id))!;
     const list = named(spans, 'list').find(({ attributes }) => attributes['muster.list.resource'] === 'employees')!;
-    expect(JSON.parse(failed)).toMatchObject({ trace_id: list.traceId, span_id: list.spanId });
+    expect(JSON.parse(lineOf('walk of employees failed'))).toMatchObject({ trace_id: list.traceId, span_id: list.spanId });
+    const [attempt] = named(spans, 'attempt');
+    expect(JSON.parse(lineOf('run waits to retry'))).toMatchObject({ trace_id: attempt!.traceId, span_id: attempt!.spanId });
   });
 
   test('a verification is a trace, too', async () => {
