@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { companyIdOf } from '../test/support/company-ids.js';
 
 /**
  * The provider of the benchmark: a process of its own that answers pages from memory. A page is rendered the first time
@@ -27,15 +28,11 @@ let requests = 0;
 let firstRequestAt: number | undefined;
 
 const list: Company[] = Array.from({ length: companies }, (_, n) => ({
-  id: companyId(n),
+  id: companyIdOf(n),
   texts: Array.from({ length: n === 0 ? giant : records }, (__, record) => recordText(n, record, 0)),
   pages: new Map(),
 }));
 const byId = new Map(list.map((company) => [company.id, company]));
-
-function companyId(n: number): string {
-  return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-}
 
 /** About 600 bytes, 25 members, as payroll records are: short texts, dates, flags, amounts. */
 function recordText(company: number, record: number, version: number): string {

@@ -8,6 +8,7 @@ import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import type { Effect } from '../../src/sandbox/faults.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { randomOf } from '../pagers/shifting-list.js';
+import { companyIdOf } from '../support/company-ids.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
@@ -88,7 +89,7 @@ test(`${MIXES} mixes of faults`, async () => {
   for (let seed = FIRST; seed < FIRST + MIXES; seed += 1) {
     if ((seed - FIRST) % COMPANIES_AT_ONCE === 0) await renew(seed);
     try {
-      await mix(seed, companyOf(seed));
+      await mix(seed, companyIdOf(seed));
     } catch (cause) {
       throw new Error(`seed ${seed}: ${(cause as Error).message}`, { cause });
     }
@@ -99,16 +100,14 @@ test(`${MIXES} mixes of faults`, async () => {
   if (MIXES >= 50) expect(ends.told).toBeGreaterThan(0);
 });
 
-/** Its records follow from its id. */
-const companyOf = (seed: number) => `00000000-0000-4000-8000-${String(seed).padStart(12, '0')}`;
-
 /** A provider does not grow with the campaign. */
 async function renew(first: number): Promise<void> {
   await harness?.close();
   await sandbox?.stop();
   const lengths = { employees: 25, departments: 12, documents: 25 };
   const companies = Array.from({ length: COMPANIES_AT_ONCE }, (_, n) => ({
-    companyId: companyOf(first + n),
+    // Its records follow from its id.
+    companyId: companyIdOf(first + n),
     name: `C${n}`,
     ...lengths,
   }));

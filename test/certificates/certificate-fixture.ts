@@ -72,7 +72,7 @@ export function exampleOf(document: string, language: string): string {
   return new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(document)![1]!;
 }
 
-/** What verified walks leave, behind barriers that have their numbers. The company of the number n, counted from one, has the id of `companyOf`. */
+/** What verified walks leave, behind barriers that have their numbers. The company of the number n, counted from one, has the id of `companyIdOf`. */
 export async function makeUnsigned(
   { pool }: Database,
   { companies, nights }: { companies: number; nights: number },
@@ -92,10 +92,6 @@ export async function makeUnsigned(
      FROM made`,
     [companies, nights],
   );
-}
-
-export function companyOf(n: number): string {
-  return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 }
 
 /** Signs all that can be signed. */

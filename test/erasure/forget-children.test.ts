@@ -7,6 +7,7 @@ import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { forgetRecord } from '../../src/erasure/forget.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
+import { companyIdOf } from '../support/company-ids.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { occurrencesOf } from '../support/occurrences.js';
 import { testSuppressions } from '../support/suppressions.js';
@@ -75,7 +76,7 @@ function respond({ path, query }: ApiRequest): string {
 
 async function onboard(): Promise<CompanyKey> {
   [refused, spoiled, beforeRequest] = [undefined, undefined, undefined];
-  return harness.onboard(`00000000-0000-4000-8000-${String(++next).padStart(12, '0')}`);
+  return harness.onboard(companyIdOf(++next));
 }
 
 const forget = (company: CompanyKey, id: string, resource = 'people') =>

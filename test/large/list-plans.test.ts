@@ -14,6 +14,7 @@ import { listNotifications } from '../../src/db/tables/notifications.js';
 import { listRejectedRecords } from '../../src/db/tables/rejected-records.js';
 import { listRuns } from '../../src/db/tables/run-list.js';
 import { listColumns } from '../../src/db/tables/schema-columns.js';
+import { companyIdOf } from '../support/company-ids.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
 // What a page of a list reads, whichever filters are given, told by the counters of PostgreSQL: they see a sequential scan and a sort of all that an
@@ -318,7 +319,7 @@ test.each(combinations({ status: 'resolved' as const, environment: 'test' as con
 );
 
 test('the lists of a page of companies are looked up', async () => {
-  const companyIds = Array.from({ length: LIMIT }, (_, i) => `00000000-0000-4000-8000-${String(i + 1).padStart(12, '0')}`);
+  const companyIds = Array.from({ length: LIMIT }, (_, i) => companyIdOf(i + 1));
   const resources = ['employees', 'departments'];
   expect(await rowsOf('muster.lists', (db) => findListStates(db, { companyIds, resources, staleAfterHours: 26 }))).toBeLessThan(
     MOST_ROWS,

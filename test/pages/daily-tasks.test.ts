@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { ENVIRONMENTS } from '../../src/core/company.js';
 import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../api/admin-fixture.js';
-import { companyOf, makeUnsigned, signAll, someSigner } from '../certificates/certificate-fixture.js';
+import { makeUnsigned, signAll, someSigner } from '../certificates/certificate-fixture.js';
 import { HOME, runMuster } from '../cli/run-muster.js';
 import { sweepOf } from '../runs/issue-world.js';
+import { companyIdOf } from '../support/company-ids.js';
 import { anyPort } from '../support/port.js';
 import { type TroubleName, troubledFleet } from '../support/troubled-fleet.js';
 import { hasBrowser, useBrowser } from './browser.js';
@@ -216,7 +217,7 @@ const TASKS: readonly Task[] = [
   {
     name: 'prove a list to an auditor',
     walk: async (walker, { nameOf }) => {
-      const name = await nameOf({ environment: 'test', companyId: companyOf(1) });
+      const name = await nameOf({ environment: 'test', companyId: companyIdOf(1) });
       await walker.follow('Certificates');
       await walker.enter('Company', name);
       await walker.follow(/^Show ?: employees of/);
@@ -225,7 +226,7 @@ const TASKS: readonly Task[] = [
       expect(readFileSync(await file.path(), 'utf8')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
     },
     commands: async ({ nameOf }) => {
-      const name = await nameOf({ environment: 'test', companyId: companyOf(1) });
+      const name = await nameOf({ environment: 'test', companyId: companyIdOf(1) });
       const file = join(HOME, 'list.jws');
       return [
         [['certificates', '--company', name, '--resource', 'employees', '--output', file], /./],

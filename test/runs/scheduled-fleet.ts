@@ -6,6 +6,7 @@ import { type Database, openDatabase } from '../../src/db/connection/database.js
 import { dueSyncs } from '../../src/runs/list-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import type { Schedule } from '../../src/runs/schedule.js';
+import { companyIdOf } from '../support/company-ids.js';
 import { notQuiet } from '../support/quiet.js';
 
 export const NIGHT: Schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
@@ -78,7 +79,7 @@ export class ScheduledFleet {
   async onboard(count: number, state: { paused?: boolean; reauthorizationReason?: string } = {}): Promise<CompanyKey[]> {
     const companies = Array.from({ length: count }, (): CompanyKey => {
       this.#companies += 1;
-      return { environment: 'test', companyId: `00000000-0000-4000-8000-${String(this.#companies).padStart(12, '0')}` };
+      return { environment: 'test', companyId: companyIdOf(this.#companies) };
     });
     const createdAt = new Date(this.#now);
     await this.db.prisma.connection.createMany({ data: companies.map((company) => ({ ...company, ...state, createdAt })) });

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { companyIdOf } from './company-ids.js';
 import type { AddressValues } from './every-address.js';
 
 export interface LargeScale {
@@ -41,7 +42,7 @@ const idOf = (n: string) => `('00000000-0000-4000-8000-' || lpad((${n})::text, 1
 function companyOf(n: number): { readonly environment: 'production' | 'test'; readonly companyId: string } {
   return {
     environment: n % 100 === 0 ? 'test' : 'production',
-    companyId: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+    companyId: companyIdOf(n),
   };
 }
 

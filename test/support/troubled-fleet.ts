@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
 import type { Database } from '../../src/db/connection/database.js';
+import { companyIdOf } from './company-ids.js';
 
 /** How the newest walks of a list ended: proved, failed, or read to the end without a proof. */
 type Ending =
@@ -179,7 +180,7 @@ class Fleet {
   add(trouble: Trouble, tokenOf: (company: CompanyKey) => string): CompanyKey {
     const n = ++this.#count;
     const environment: Environment = n % 3 === 0 ? 'production' : 'test';
-    const company = { environment, companyId: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}` };
+    const company = { environment, companyId: companyIdOf(n) };
     const { paused = false, reauthorizationReason = null, onboardedHoursAgo = 1_000, refreshRefused } = trouble;
     const createdAt = this.#hoursAgo(onboardedHoursAgo);
     const nextSyncAt = paused || reauthorizationReason !== null ? null : this.#hoursAgo(-12);

@@ -5,6 +5,7 @@ import { inTransaction } from '../../src/db/connection/transaction.js';
 import { forgetRecord } from '../../src/erasure/forget.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
+import { companyIdOf } from '../support/company-ids.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { occurrencesOf } from '../support/occurrences.js';
 import { testSuppressions } from '../support/suppressions.js';
@@ -74,7 +75,7 @@ function respond({ path, query }: ApiRequest): string {
 /** Forgets both at the given moment of a second reading, or after it. Returns how many moments the reading had. */
 async function readAndForget(moment: number): Promise<number> {
   atMoment = undefined;
-  const company = await harness.onboard(`00000000-0000-4000-8000-${String(++companies).padStart(12, '0')}`);
+  const company = await harness.onboard(companyIdOf(++companies));
   people = [`anna-${companies}`, `${MIRRORED}-${companies}`];
   await harness.sync(company);
   people.push(`${NEW}-${companies}`);

@@ -1,7 +1,8 @@
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Signer } from '../../../src/certificates/certificate.js';
-import { companyOf, makeUnsigned, signAll, someSigner } from '../../certificates/certificate-fixture.js';
+import { makeUnsigned, signAll, someSigner } from '../../certificates/certificate-fixture.js';
+import { companyIdOf } from '../../support/company-ids.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
 let admin: AdminFixture;
@@ -40,12 +41,12 @@ test('certificates are listed newest first, page by page, and narrowed by each f
   for (const [query, wanted] of [
     ['environment=test', (item: Item) => item.environment === 'test'],
     ['resource=employees', (item: Item) => item.resource === 'employees'],
-    [`company_id=${companyOf(2)}`, (item: Item) => item.company_id === companyOf(2)],
+    [`company_id=${companyIdOf(2)}`, (item: Item) => item.company_id === companyIdOf(2)],
     [
-      `company_id=${companyOf(1)}&environment=test&resource=departments`,
-      (item: Item) => item.company_id === companyOf(1) && item.resource === 'departments',
+      `company_id=${companyIdOf(1)}&environment=test&resource=departments`,
+      (item: Item) => item.company_id === companyIdOf(1) && item.resource === 'departments',
     ],
-    [`company_id=${companyOf(1)}&environment=production`, () => false],
+    [`company_id=${companyIdOf(1)}&environment=production`, () => false],
     ['resource=absences', () => false],
   ] as const) {
     expect((await list(query)).data, query).toEqual(all.filter(wanted));
@@ -58,10 +59,12 @@ test('certificates are listed newest first, page by page, and narrowed by each f
 
 test('certificates are found by a part of the company name, by a day in the zone of the schedule, and between two times', async () => {
   await admin.db.prisma.connection.create({
-    data: { environment: 'test', companyId: companyOf(1), token: { create: { refreshToken: 'encrypted' } } },
+    data: { environment: 'test', companyId: companyIdOf(1), token: { create: { refreshToken: 'encrypted' } } },
   });
-  await admin.db.prisma.company.create({ data: { environment: 'test', companyId: companyOf(1), name: 'Brattskjær Båtbyggeri' } });
-  const ofCompany = (await list(`company_id=${companyOf(1)}`)).data;
+  await admin.db.prisma.company.create({
+    data: { environment: 'test', companyId: companyIdOf(1), name: 'Brattskjær Båtbyggeri' },
+  });
+  const ofCompany = (await list(`company_id=${companyIdOf(1)}`)).data;
   expect(ofCompany).toHaveLength(4);
   expect((await list('company=batbygg')).data).toEqual(ofCompany);
   expect((await list('company=nowhere')).data).toEqual([]);

@@ -2,7 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AdminFixture, startAdmin, TOKEN } from '../../api/admin-fixture.js';
-import { companyOf, makeUnsigned, signAll, someSigner } from '../../certificates/certificate-fixture.js';
+import { makeUnsigned, signAll, someSigner } from '../../certificates/certificate-fixture.js';
+import { companyIdOf } from '../../support/company-ids.js';
 import { HOME, runMuster } from '../run-muster.js';
 
 let admin: AdminFixture;
@@ -20,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => admin.stop());
 
 test('certificates are listed newest first, and written to a file the oldest first, with the keys beside it', async () => {
-  const listed = await asked('certificates', '--company', companyOf(1), '--resource', 'employees', '--json');
+  const listed = await asked('certificates', '--company', companyIdOf(1), '--resource', 'employees', '--json');
   expect(listed.json().map(({ feed }) => feed.through)).toEqual([300, 200, 100]);
   const table = await asked('certificates', '--limit', '2');
   expect(table.stdout.split('\n').filter(Boolean)).toHaveLength(3);
@@ -63,7 +64,7 @@ test('where nothing is certified yet, no file is made', async () => {
 });
 
 test('the check fails where something does not hold, and says what and where', async () => {
-  await asked('certificates', '--company', companyOf(1), '--resource', 'employees', '--output', file('list.jws'));
+  await asked('certificates', '--company', companyIdOf(1), '--resource', 'employees', '--output', file('list.jws'));
   const [one, two, three] = readFileSync(file('list.jws'), 'utf8').split('\n');
   const keys = ['--keys', file('list.jws.jwks.json')];
   for (const [text, said] of [

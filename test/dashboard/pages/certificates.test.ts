@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkCertificates } from '../../../src/certificates/check.js';
 import { type AdminFixture, startAdmin } from '../../api/admin-fixture.js';
-import { companyOf, makeUnsigned, signAll, someSigner } from '../../certificates/certificate-fixture.js';
+import { makeUnsigned, signAll, someSigner } from '../../certificates/certificate-fixture.js';
+import { companyIdOf } from '../../support/company-ids.js';
 import { PageClient } from '../page-client.js';
 
 const HOSTILE = `Fjord & <script>alert(1)</script> "Sønn"`;
@@ -12,7 +13,7 @@ beforeAll(async () => {
   admin = await startAdmin();
   await makeUnsigned(admin.db, { companies: 2, nights: 2 });
   await signAll(admin.db, await someSigner());
-  await admin.addCompany({ environment: 'test', companyId: companyOf(1) });
+  await admin.addCompany({ environment: 'test', companyId: companyIdOf(1) });
   await admin.db.prisma.company.updateMany({ data: { name: HOSTILE } });
   const { json } = await admin.call('POST', '/api/tokens', { name: 'auditor', role: 'viewer' });
   viewer = await PageClient.signedIn(admin.url, json.token);
@@ -27,7 +28,7 @@ test('a viewer finds the certificates of a company by its name, of a list and a 
   expect(found.status).toBe(200);
   expect(linksOf(found.html, '/jws')).toHaveLength(2);
   expect(found.html).toContain('Fjord &amp; &lt;script>');
-  expect(found.html.replaceAll(/href="[^"]*"|curl[^<]*/g, '')).not.toContain(companyOf(1));
+  expect(found.html.replaceAll(/href="[^"]*"|curl[^<]*/g, '')).not.toContain(companyIdOf(1));
   expect((await viewer.open('/certificates?company=fjord&resource=employees&day=2020-01-01')).html).toContain(
     'No certificate matches.',
   );
