@@ -52,10 +52,11 @@ const HOLD_SECONDS = 7;
 const HOLD_REQUESTS = 80;
 const LONGEST_HOLD_SECONDS = 300;
 /**
- * A probe doubles the rate in so many seconds. It rises by the square of their share: slowly where the limit most likely is, so that the refusal shows
- * it closely and is not followed by another one; quickly where the limit has risen.
+ * A probe doubles the rate in so many seconds, or requests of a slow service. It rises by the square of their share: slowly where the limit most likely
+ * is, so that the refusal shows it closely and is not followed by another one; quickly where the limit has risen.
  */
 const DOUBLING_SECONDS = 10;
+const DOUBLING_REQUESTS = 20;
 /** A probe that got more than this many seconds' worth of extra requests through was not a burst: the limit has risen. */
 const BURST_SECONDS = 3;
 /** A refusal sooner than this after a change shows that the change was not enough. */
@@ -66,7 +67,13 @@ const SELDOM_SECONDS = 15;
 
 /** The rate to send at. */
 export function rateOf({ rate, seeking, progress }: Pick<Finding, 'seeking' | 'progress'> & { rate: number }): number {
-  return rate * (seeking ? 2 ** (progress / 2) : 1 + (Math.max(0, progress - holdSeconds(rate)) / DOUBLING_SECONDS) ** 2);
+  if (seeking) return rate * 2 ** (progress / 2);
+  return rate * (1 + (Math.max(0, progress - holdSeconds(rate)) / doublingSeconds(rate)) ** 2);
+}
+
+/** How long a probe takes that is not refused until the rate is twice as high. */
+function doublingSeconds(rate: number): number {
+  return Math.max(DOUBLING_SECONDS, DOUBLING_REQUESTS / rate);
 }
 
 /** How long the rate is held before it is probed. */
@@ -99,7 +106,7 @@ export function refused(
   const filled = (BELOW_FOUND * slotsOf(rate, progress)) / Math.max(elapsed, 0.1);
   if (seeking) return hold(reached, Math.min(reached, Math.max(filled, 0.85 * reached)));
   if (progress > holdSeconds(rate)) {
-    const excess = (progress - holdSeconds(rate)) ** 3 / (3 * DOUBLING_SECONDS ** 2);
+    const excess = (progress - holdSeconds(rate)) ** 3 / (3 * doublingSeconds(rate) ** 2);
     return hold(reached, Math.min(reached, excess > BURST_SECONDS ? 0.8 * reached : 0.98 * rate));
   }
   if (elapsed - paused > SOON_SECONDS) {

@@ -110,6 +110,13 @@ test.each([
   expect(found.refused).toBeLessThan(most);
 });
 
+test.each([false, true])('a service of six requests a minute is found, too, with Retry-After: %s', async (retryAfter) => {
+  const limits = [{ from: 0, options: { kind: 'bucket', burst: 1, perSecond: 0.1, retryAfter } as const }];
+  const found = meanShares(await simulateSeeds({ seconds: 4_000, limits, pages: 2 }), 0.1, 1_000, 4_000);
+  expect(found.used).toBeGreaterThan(0.85);
+  expect(found.refused).toBeLessThan(0.05);
+});
+
 describe('what a refusal teaches', () => {
   const refusal = { accepted: 20, elapsed: 5, paused: 0, lead: 0 };
 
