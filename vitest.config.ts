@@ -58,10 +58,10 @@ const SUITE: TestProjectConfiguration[] = [
         ...OWN_PROCESS,
       ],
       isolate: false,
-      setupFiles: 'test/support/each-file.ts',
+      setupFiles: ['test/support/property-seed.ts', 'test/support/each-file.ts'],
     },
   },
-  { extends: true, test: { name: 'own', include: OWN_PROCESS } },
+  { extends: true, test: { name: 'own', include: OWN_PROCESS, setupFiles: 'test/support/property-seed.ts' } },
 ];
 
 const COMPARING_EVERYTHING: TestProjectConfiguration[] = [

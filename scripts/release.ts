@@ -18,7 +18,7 @@ const read = (file: string) => readFileSync(pathOf(file), 'utf8');
 const git = (...args: readonly string[]) => execFileSync('git', args, { cwd: checkout, encoding: 'utf8' }).trim();
 
 const USAGE =
-  'usage: npm run release -- 0.2.0 [--checked] [--without-image] [--day YYYY-MM-DD] [--branch main] [--output release]';
+  'usage: npm run release -- 0.3.0 [--checked] [--without-image] [--day YYYY-MM-DD] [--branch main] [--output release]';
 const { values: options, positionals } = readArguments();
 const [version = ''] = positionals;
 const tag = `v${version}`;
@@ -36,7 +36,7 @@ function attempt<T>(make: () => T): T | undefined {
 }
 
 const current = (JSON.parse(read('package.json')) as { readonly version: string }).version;
-if (!/^\d+\.\d+\.\d+$/.test(version)) faults.push(`"${version}" is no version; for example: npm run release -- 0.2.0`);
+if (!/^\d+\.\d+\.\d+$/.test(version)) faults.push(`"${version}" is no version; for example: npm run release -- 0.3.0`);
 else refuseWhere(!isLater(version, current), `${version} does not come after ${current}, the version of package.json`);
 refuseWhere(!/^\d{4}-\d{2}-\d{2}$/.test(options.day), `--day: "${options.day}" is no day; for example: 2026-11-28`);
 refuseWhere(git('status', '--porcelain') !== '', 'there are changes that are not committed; `git status` lists them');

@@ -50,7 +50,7 @@ test.each([
   const script = fileURLToPath(new URL('../../scripts/release.ts', import.meta.url));
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', script, option], { encoding: 'utf8' });
   expect(status).toBe(code);
-  expect(stdout + stderr).toContain('usage: npm run release -- 0.2.0 [--checked]');
+  expect(stdout + stderr).toContain('usage: npm run release -- 0.3.0 [--checked]');
   expect(stderr).toContain(problem);
   expect(stderr).not.toMatch(/^ +at /m);
 });
