@@ -10,6 +10,8 @@ export default defineConfig({
     include: ['test/large/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
+    isolate: false,
+    setupFiles: 'test/support/each-file.ts',
     maxWorkers: 3, // one waits for most of its time
     sequence: {
       sequencer: longestFirst(

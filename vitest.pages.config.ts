@@ -8,6 +8,8 @@ export default defineConfig({
     include: [process.env.SCREENSHOTS ? 'test/pages/screenshots.ts' : 'test/pages/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
+    isolate: false,
+    setupFiles: 'test/support/each-file.ts',
     maxWorkers: 3, // a person waits more than a browser computes
     sequence: { sequencer: longestFirst('pages/accessibility', 'pages/tour') },
     testTimeout: 600_000,

@@ -172,11 +172,14 @@ install_packages() {
   done
 }
 
-# install <package of Debian>...: the system's packages, then npm's. Without them no other step can run.
+# install <package of Debian>...: the system's packages, and npm's at the same time. Without them no other step can run.
 install() {
+  local installed=yes
   export -f is_installed install_packages
-  step packages 900 bash -euo pipefail -c 'install_packages "$@"' bash "$@" || true
-  step install 900 npm ci || finish
+  begin packages bash -euo pipefail -c 'install_packages "$@"' bash "$@"
+  step install 900 npm ci || installed=no
+  await packages 900
+  [ "$installed" = yes ] || finish
   # `npm ci` has compiled the sources, and no step edits them: the test scripts of package.json run `true` instead of compiling them again.
   if is_asked install; then export TEST_BUILD=true; fi
 }
