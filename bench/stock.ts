@@ -28,7 +28,7 @@ const RATIOS = [
   ['pooled', 'pooled with jit = off'],
 ] as const;
 
-/** Quiet nights after each first mirror, timed as one: a single one takes a second or two, and differs fourfold from the next on any server. */
+/** Quiet nights after each first mirror, of which the mean is taken: a single one takes a second or two, and differs fourfold from the next on any server. */
 const QUIET_NIGHTS = 8;
 
 /**
@@ -49,19 +49,19 @@ export async function measureStock(measures: Measures, { rounds, records, manyCo
   });
   await inTurn(measures, rounds, { companies: 4, records, size: 500, style: 'skip-take' }, async (bench) => {
     const all = bench.companyIds;
-    const timed = (seconds: number, nights: number): Timed => ({
+    const timed = (seconds: number): Timed => ({
       seconds,
       unit: 'thousand records/s',
-      figure: (all.length * records * nights) / 1e3 / seconds,
+      figure: (all.length * records) / 1e3 / seconds,
     });
     await bench.forget();
-    const first = timed(await bench.sync(all), 1);
+    const first = timed(await bench.sync(all));
     // The sync that follows at once pays for what the first mirror left behind.
     await bench.sync(all);
     await bench.settle();
     let seconds = 0;
     for (let night = 0; night < QUIET_NIGHTS; night++) seconds += await bench.sync(all);
-    return { 'first mirror': first, 'nothing changed': timed(seconds, QUIET_NIGHTS) };
+    return { 'first mirror': first, 'nothing changed': timed(seconds / QUIET_NIGHTS) };
   });
 }
 
